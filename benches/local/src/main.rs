@@ -1,0 +1,2 @@
+//! Benchmarks of the local road against plain actix.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The Store waist, and Directory and sessions written once above it.

@@ -1,0 +1,1 @@
+//! Identities, wire format, contracts and every decision of archipelago as pure machines.

@@ -1,0 +1,1 @@
+//! The actix side of archipelago: catalog, inbox, call path and the actors around them.

@@ -1,0 +1,1 @@
+//! archipelago: ordinary actix actors as a distributed system.

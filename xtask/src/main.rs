@@ -1,0 +1,2 @@
+//! The project's own commands: test, soak, requirements, bench, sim.
+fn main() {}
