@@ -1,1 +1,3 @@
 //! archipelago: ordinary actix actors as a distributed system.
+
+pub mod config;

@@ -1,1 +1,24 @@
 //! The Store waist, and Directory and sessions written once above it.
+//!
+//! A backend implements [`Store`], a compare-and-swap over single records; [`StoreDirectory`] makes a
+//! [`Directory`](archipelago_protocol::contract::Directory) of any such store, so that every engine has the same
+//! semantics. Asynchronous but without a runtime: time comes from a [`Timer`].
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod carry_out;
+mod directory;
+mod leases;
+mod owners;
+mod record;
+mod store;
+mod timer;
+mod value;
+mod watch;
+
+pub use carry_out::{carry_out_holder, carry_out_observer};
+pub use directory::StoreDirectory;
+pub use record::{Expect, Guard, Position, Record, RecordId, Seen, Space, Version, Write};
+pub use store::{CasAnswer, Change, Read, Records, Store, StoreError, StoreWatch};
+pub use timer::{Sleep, Timer};
+pub use value::{OwnerValue, StoredNode, lease_id, node_record_id, owner_id};

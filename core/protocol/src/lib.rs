@@ -1,1 +1,20 @@
-//! Identities, wire format, contracts and every decision of archipelago as pure machines.
+//! Identities, wire format, contracts, and every decision of archipelago as a pure machine.
+//!
+//! Nothing here knows a clock, a thread, a socket or a runtime: time and random numbers come in as
+//! arguments, work goes out as return values. The crate is `no_std` so that this stays true.
+
+#![no_std]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod activation;
+pub mod call;
+pub mod contract;
+pub mod hash;
+pub mod identity;
+pub mod message;
+pub mod session;
+pub mod time;

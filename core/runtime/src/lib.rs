@@ -1,1 +1,29 @@
 //! The actix side of archipelago: catalog, inbox, call path and the actors around them.
+//!
+//! A [`Node`] hosts virtual actors. A message sent through an [`ActorRef`] goes straight into the inbox of its
+//! actor, which is activated first if need be; no other actor stands in between. Everything that is decided on
+//! the way is decided by machines of `archipelago-protocol`.
+
+mod activation;
+mod arbiter;
+mod call;
+mod catalog;
+pub mod env;
+mod events;
+mod message;
+mod meters;
+mod named;
+mod node;
+mod refs;
+mod session;
+mod settings;
+
+pub use activation::Activation;
+pub use call::{Call, CallOptions, InCall, in_call, remaining};
+pub use catalog::{Factory, MessageTable};
+pub use events::{DeadLetter, Event, EventStream, Notice, Subscription};
+pub use message::{AcceptedBy, BoxError, Lifecycle, NamedActor, RemoteMessage, VirtualActor};
+pub use named::{NameError, NamedRef};
+pub use node::{Node, NodeBuilder, StartError, StopError};
+pub use refs::{ActorRef, MessageRef, UntypedRef};
+pub use settings::NodeSettings;

@@ -1,0 +1,204 @@
+//! Ownership in the store: one record per key, replaced only by a compare-and-swap that names what it replaces.
+//!
+//! The record of another session is replaced or removed only after its lease was *read* as ended (EVIDENCE). A record
+//! that already names the claimer is written anew (RECAS), so a node serves only what its own write gave it.
+
+use archipelago_protocol::contract::{
+    DirectoryError, Listing, Move, OwnerRecord, PlacementDecision, PlacementScope, Revision,
+};
+use archipelago_protocol::identity::{Generation, NodeId, OwnedKey, Placement};
+use archipelago_protocol::session::{Lease, LeaseAnswer, Session};
+
+use crate::directory::StoreDirectory;
+use crate::leases::{not_ended, unasked_guard};
+use crate::record::{Expect, Guard, Record, Seen, Space, Version, Write};
+use crate::store::{CasAnswer, Read};
+use crate::value::{OwnerValue, decode_owner, encode, node_record_id, owner_id};
+
+impl StoreDirectory {
+    pub(crate) async fn claim_key(
+        &self,
+        key: &OwnedKey,
+        session: Session,
+        expected: Option<OwnerRecord>,
+    ) -> Result<PlacementDecision, DirectoryError> {
+        let (mut record, mut raced, mut guarded) = (expected, false, true);
+        for _ in 0..CLAIM_ROUNDS {
+            if let Some(held) = record.clone().filter(|held| held.placement.node != session.id)
+                && !self.has_ended(held.session()).await?
+            {
+                match self.judge_holder(key, held, raced).await? {
+                    Judged::Held(decision) => return Ok(decision),
+                    Judged::Moved(newer) => {
+                        (record, raced) = (newer, true);
+                        continue;
+                    }
+                }
+            }
+            match self.try_claim(key, session, record.as_ref(), guarded).await? {
+                Claimed::Placed(placement) => return Ok(PlacementDecision::Placed(placement)),
+                Claimed::Lost(current) => (record, raced) = (current, true),
+                Claimed::Unguarded => {
+                    self.check_live(session).await?;
+                    guarded = false;
+                }
+            }
+        }
+        Err(DirectoryError::Conflict { current: record.map(Box::new) })
+    }
+
+    /// The holder has not ended. If the claimer's view of the record may be old, looks once more.
+    async fn judge_holder(
+        &self,
+        key: &OwnedKey,
+        held: OwnerRecord,
+        raced: bool,
+    ) -> Result<Judged, DirectoryError> {
+        if raced {
+            return Ok(Judged::Held(PlacementDecision::Raced { winner: held }));
+        }
+        match self.read_owner(key).await? {
+            Some(fresh) if fresh.placement == held.placement => {
+                Ok(Judged::Held(PlacementDecision::AlreadyPlaced(fresh)))
+            }
+            newer => Ok(Judged::Moved(newer)),
+        }
+    }
+
+    async fn try_claim(
+        &self,
+        key: &OwnedKey,
+        session: Session,
+        over: Option<&OwnerRecord>,
+        guarded: bool,
+    ) -> Result<Claimed, DirectoryError> {
+        let expect = over.map_or(Expect::Absent, |record| at(&record.placement));
+        let guard = guarded
+            .then(|| Guard { id: node_record_id(session.id), tag: Some(session.id.to_string()) });
+        match self.cas(&owner_id(key), expect, put(&OwnerValue::new(session, None))?, guard).await? {
+            CasAnswer::Applied(version) => Ok(Claimed::Placed(placement(key, session.id, version))),
+            CasAnswer::Conflict(current) => Ok(Claimed::Lost(decode_some(current.as_ref())?)),
+            CasAnswer::GuardFailed => Ok(Claimed::Unguarded),
+        }
+    }
+
+    /// Whether the lease was read as ended. An absent one is written down first (PIN): absence proves nothing.
+    async fn has_ended(&self, session: Session) -> Result<bool, DirectoryError> {
+        if let Some(seen) = self.read_lease(session.id).await? {
+            return Ok(seen.lease.has_ended());
+        }
+        let pin = Lease::Missing { ttl: session.ttl };
+        match self.write_lease(session.id, Expect::Absent, &pin).await? {
+            LeaseAnswer::Found(Some(seen)) => Ok(seen.lease.has_ended()),
+            LeaseAnswer::Found(None) | LeaseAnswer::Applied(_) => Ok(false),
+        }
+    }
+
+    /// The poster is only a hint: if it is missing, the lease decides.
+    async fn check_live(&self, session: Session) -> Result<(), DirectoryError> {
+        match self.read_lease(session.id).await? {
+            Some(seen) if matches!(seen.lease, Lease::Live { .. }) => Ok(()),
+            _ => Err(DirectoryError::SessionLost { id: session.id }),
+        }
+    }
+
+    pub(crate) async fn recast(&self, record: &OwnerRecord) -> Result<OwnerRecord, DirectoryError> {
+        let mut value = OwnerValue::new(record.session(), record.moved);
+        value.since = Some(record.since);
+        let placement = self.replace(&record.placement, record.placement.node, put(&value)?).await?;
+        Ok(OwnerRecord { placement, ..record.clone() })
+    }
+
+    pub(crate) async fn give_away(
+        &self,
+        placement: &Placement,
+        to: Session,
+        moved: Option<Move>,
+    ) -> Result<Placement, DirectoryError> {
+        self.replace(placement, to.id, put(&OwnerValue::new(to, moved))?).await
+    }
+
+    pub(crate) async fn give_up(&self, placement: &Placement) -> Result<(), DirectoryError> {
+        self.replace(placement, placement.node, Write::Delete).await.map(drop)
+    }
+
+    /// Writes over exactly the generation that the caller owns.
+    async fn replace(
+        &self,
+        owned: &Placement,
+        node: NodeId,
+        write: Write,
+    ) -> Result<Placement, DirectoryError> {
+        match self.cas(&owner_id(&owned.key), at(owned), write, None).await? {
+            CasAnswer::Applied(version) => Ok(placement(&owned.key, node, version)),
+            CasAnswer::Conflict(current) => {
+                Err(DirectoryError::Conflict { current: decode_some(current.as_ref())?.map(Box::new) })
+            }
+            CasAnswer::GuardFailed => Err(unasked_guard()),
+        }
+    }
+
+    pub(crate) async fn find_owner(&self, key: &OwnedKey) -> Result<Option<OwnerRecord>, DirectoryError> {
+        let Some(record) = self.read_owner(key).await? else { return Ok(None) };
+        let lease = self.read_lease(record.placement.node).await?;
+        Ok(Some(record).filter(|_| !lease.is_some_and(|seen| seen.lease.has_ended())))
+    }
+
+    async fn read_owner(&self, key: &OwnedKey) -> Result<Option<OwnerRecord>, DirectoryError> {
+        decode_some(self.get(&owner_id(key), Read::Linearizable).await?.as_ref())
+    }
+
+    pub(crate) async fn list_owners(
+        &self,
+        scope: PlacementScope,
+    ) -> Result<Listing<OwnerRecord>, DirectoryError> {
+        let (tag, kind) = match scope {
+            PlacementScope::Node(node) => (Some(node.to_string()), None),
+            PlacementScope::Kind(kind) => (None, Some(kind)),
+            PlacementScope::All => (None, None),
+        };
+        let listed = self.list(Space::OWNERS, tag.as_deref()).await?;
+        let mut records = listed.records.iter().map(decode_owner).collect::<Result<Vec<_>, _>>()?;
+        records.retain(|record| kind.is_none() || record.key().kind() == kind.as_ref());
+        Ok(Listing { records, revision: Revision(listed.position.0) })
+    }
+
+    pub(crate) async fn remove_owned_by(&self, id: NodeId) -> Result<usize, DirectoryError> {
+        if !self.read_lease(id).await?.is_some_and(|seen| seen.lease.has_ended()) {
+            return Err(not_ended());
+        }
+        let owned = self.list(Space::OWNERS, Some(&id.to_string())).await?;
+        self.store.delete_all(&owned.records).await.map_err(|error| self.error(error))
+    }
+}
+
+enum Judged {
+    Held(PlacementDecision),
+    Moved(Option<OwnerRecord>),
+}
+
+enum Claimed {
+    Placed(Placement),
+    Lost(Option<OwnerRecord>),
+    Unguarded,
+}
+
+fn put(value: &OwnerValue) -> Result<Write, DirectoryError> {
+    Ok(Write::Put { tag: Some(value.session.clone()), value: encode(value)?, ttl: None })
+}
+
+fn at(owned: &Placement) -> Expect {
+    let version = Version(owned.generation.as_u64());
+    Expect::At(Seen { version, tag: Some(owned.node.to_string()) })
+}
+
+fn placement(key: &OwnedKey, node: NodeId, version: Version) -> Placement {
+    Placement { key: key.clone(), node, generation: Generation::new(version.0) }
+}
+
+fn decode_some(record: Option<&Record>) -> Result<Option<OwnerRecord>, DirectoryError> {
+    record.map(decode_owner).transpose()
+}
+
+/// Each round but the last two answers a change by somebody else; more than this is a storm, and the caller looks again.
+const CLAIM_ROUNDS: usize = 6;

@@ -1,0 +1,179 @@
+//! The narrow waist: all that archipelago asks of an engine.
+
+use std::pin::Pin;
+
+use archipelago_protocol::contract::BoxError;
+use async_trait::async_trait;
+use futures_core::Stream;
+
+use crate::record::{Expect, Guard, Position, Record, RecordId, Space, Version, Write};
+
+/// Keeps single records, and replaces each only by a compare-and-swap on its version.
+///
+/// # Every implementation
+///
+/// - *cas_is_exclusive*: of several writes that expect the same version, or absence, at most one is applied.
+/// - *conflict_changes_nothing*: a write that expects anything but what stands there is not applied, and the answer
+///   shows what stands there.
+/// - *version_grows*: every write to a key has a greater version than all before.
+/// - *version_grows_across_deletes*: also if the record was deleted in between; a version never comes back.
+/// - *reads_own_writes*: a linearizable read shows every write that was answered before it began.
+/// - *delete_names_its_version*: a delete removes exactly the version it names, never a newer one.
+/// - *delete_all_spares_newer_records*: so does each delete of a batch; records that have changed stay.
+/// - *list_by_tag*: a listing by tag holds exactly the records whose newest version has that tag.
+/// - *list_then_watch_misses_nothing*: a watch after the position of a listing delivers every later change of the
+///   space, in order, at least once, each with the record as that change left it.
+/// - *watch_ignores_other_spaces*: and no change of another space.
+/// - *cancel_safe*: a dropped future may or may not have written, now or later; it corrupts nothing.
+///
+/// It need not have transactions: a guard that cannot be checked is ignored (*guard_holds* is for those that can,
+/// see [`Store::checks_guards`]). It need not delete by TTL, and may do so at any time. A watch may end, fail, or be
+/// `Compacted` at any time.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// The backend's name, for errors and logs.
+    fn name(&self) -> &'static str;
+
+    /// Whether guards are checked in the same transaction.
+    fn checks_guards(&self) -> bool {
+        false
+    }
+
+    /// Reads a record.
+    async fn get(&self, id: &RecordId, read: Read) -> Result<Option<Record>, StoreError>;
+
+    /// Writes if the record is as expected, and the guard holds.
+    ///
+    /// # Errors
+    ///
+    /// - `Unavailable`: certainly not applied, now or later.
+    /// - `Unknown`: may be applied now or later; repeat the same write or read.
+    async fn cas(
+        &self,
+        id: &RecordId,
+        expect: Expect,
+        write: Write,
+        guard: Option<Guard>,
+    ) -> Result<CasAnswer, StoreError>;
+
+    /// The records of a space, or those of one tag, and the position to watch from. May be stale, but whatever is
+    /// missing comes through the watch.
+    async fn list(&self, space: Space, tag: Option<&str>) -> Result<Records, StoreError>;
+
+    /// The changes of a space after a position.
+    ///
+    /// # Errors
+    ///
+    /// - `Compacted`: the history does not reach back so far; also as an item of the stream. List, compare, and watch
+    ///   from the listing.
+    async fn watch(&self, space: Space, after: Position) -> Result<StoreWatch, StoreError>;
+
+    /// Deletes each record that still is at the version given; answers how many were.
+    ///
+    /// # Errors
+    ///
+    /// - `Unknown`: some may be deleted now or later. The others stand.
+    async fn delete_all(&self, records: &[Record]) -> Result<usize, StoreError> {
+        let mut deleted = 0;
+        for record in records {
+            let answer = self.cas(&record.id, record.expect(), Write::Delete, None).await?;
+            deleted += usize::from(matches!(answer, CasAnswer::Applied(_)));
+        }
+        Ok(deleted)
+    }
+}
+
+/// How fresh a read must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Read {
+    /// Shows every write answered before; where an engine cannot promise that, the freshest it has.
+    Linearizable,
+    /// May be old.
+    Any,
+}
+
+/// What a compare-and-swap came to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum CasAnswer {
+    /// It was applied as this version.
+    Applied(Version),
+    /// Not applied: this stands there.
+    Conflict(Option<Record>),
+    /// Not applied: the guard does not hold.
+    GuardFailed,
+}
+
+/// A listing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Records {
+    /// The records.
+    pub records: Vec<Record>,
+    /// Every change that the listing does not show comes after this.
+    pub position: Position,
+}
+
+/// A change of a space.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// A record is new or has changed.
+    Put {
+        /// Where in history.
+        position: Position,
+        /// The record as the change left it.
+        record: Record,
+    },
+    /// A record was deleted, by anybody or by the engine.
+    Deleted {
+        /// Where in history.
+        position: Position,
+        /// Which one.
+        id: RecordId,
+    },
+}
+
+impl Change {
+    /// Where in history the change lies.
+    pub const fn position(&self) -> Position {
+        match self {
+            Self::Put { position, .. } | Self::Deleted { position, .. } => *position,
+        }
+    }
+
+    /// Which record changed.
+    pub const fn id(&self) -> &RecordId {
+        match self {
+            Self::Put { record, .. } => &record.id,
+            Self::Deleted { id, .. } => id,
+        }
+    }
+}
+
+/// The changes of a space. An error, or the end, means that it broke: watch again after the last position.
+pub type StoreWatch = Pin<Box<dyn Stream<Item = Result<Change, StoreError>> + Send>>;
+
+/// Why a store did not answer, sorted by what the caller does next.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The request was not taken: certainly not applied. Try again later.
+    #[error("the store is unavailable")]
+    Unavailable {
+        /// What the engine's client said.
+        source: BoxError,
+    },
+    /// No answer came: may be applied now or later. Repeat the same compare-and-swap, or read.
+    #[error("the outcome is unknown")]
+    Unknown {
+        /// What the engine's client said.
+        source: BoxError,
+    },
+    /// The history does not reach back so far. List, compare, watch from the listing.
+    #[error("the history has been compacted")]
+    Compacted,
+    /// The engine cannot do what is asked, or is set up wrongly. Repeating will not help.
+    #[error("the store cannot serve this")]
+    Fatal {
+        /// What the engine's client said.
+        source: BoxError,
+    },
+}

@@ -1,0 +1,7 @@
+//! Calls that wait for an answer: the table of pending calls, and how a call can end.
+
+mod error;
+mod table;
+
+pub use error::{CallError, Outcome, Queue};
+pub use table::{CallTable, Ended, Full, Start};

@@ -1,0 +1,177 @@
+//! The directory of one datacenter: sessions of nodes, and who owns what.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use async_trait::async_trait;
+
+use super::{DirectoryError, Move, OwnerRecord, PlacementDecision, Revision, WatchScope, WatchStream};
+use crate::identity::{Kind, NodeId, NodeInfo, OwnedKey, Placement};
+use crate::session::{Beat, EndReason, LeaseAnswer, LeaseSeen, LeaseVersion, Session};
+
+/// Grants ownership: at most one owner per key, and none is replaced before its session has ended.
+///
+/// # Every implementation
+///
+/// Sessions:
+/// - *open_creates_only*: opening writes the lease only where there is none, so an ended id never comes back.
+/// - *beat_names_its_version*: a beat replaces exactly the version it names, or finds what stands there.
+/// - *end_names_its_version*: an end or a revocation loses against any beat that came in between.
+/// - *ended_is_final*: an ended lease is never changed again, only collected.
+/// - *revoked_stops_beats*: after a revocation no beat is applied.
+/// - *close_is_immediate*: after a close is answered, others may claim the session's keys without waiting.
+/// - *pin_writes_absence_down*: pinning an absent lease gives it a version; pinning a present one changes nothing.
+/// - *sessions_lists_the_announced*: a node is listed from its announcement until its session has ended.
+///
+/// Ownership:
+/// - *claim_is_exclusive*: of any number of concurrent claims of a free key one is placed.
+/// - *claim_needs_an_ended_owner*: a key whose owner's session has not ended is never taken, not even if the
+///   lease record is missing.
+/// - *claim_recasts_its_own*: a claim that finds the claimer's own session in the record writes it anew, with a new
+///   generation; nothing is adopted by reading.
+/// - *generation_grows*: every placement of a key has a greater generation than all before, also across a release.
+/// - *release_names_its_generation*, *transfer_names_its_generation*, *reassert_names_its_generation*: each
+///   writes only over the generation that the caller owns.
+/// - *reassert_keeps_the_tenure*: same owner, new generation, same `since`.
+/// - *lookup_hides_the_ended*: no lookup reports an owner whose session has ended.
+/// - *evict_needs_an_ended_session*, *evict_spares_newer_records*: evicting removes only records of an ended
+///   session, each at the version listed.
+/// - *cancel_safe*: a dropped future may or may not have written, now or later; it corrupts nothing.
+///
+/// Watching:
+/// - *watch_starts_with_a_snapshot*, *watch_misses_nothing*, *watch_resumes_from_a_revision*,
+///   *watch_survives_compaction*: a snapshot at revision r, then every change after r, in order, at least once; a
+///   broken or compacted watch re-snapshots and emits the difference.
+///
+/// It need not be fair, nor show a write to listings and watches at once, nor judge any session by itself: the
+/// machines of [`crate::session`] do.
+///
+/// # Errors
+///
+/// Every method may answer `Unavailable` (certainly not applied) and `Unknown` (may be applied now or later), and
+/// `Invalid` for a record that cannot be read. What else a method answers stands with it.
+#[async_trait]
+pub trait Directory: Send + Sync + 'static {
+    /// Writes the lease of a new session (`Live`, attempt 0). The id is fresh: never repeat an open whose outcome is
+    /// `Unknown`, read it back with [`lease`](Self::lease) (OPEN-ONCE).
+    async fn open_session(&self, session: Session, nonce: u64) -> Result<LeaseAnswer, DirectoryError>;
+
+    /// Puts up the node's poster, what everybody else watches; to be repeated until it succeeds. No authority.
+    async fn announce(&self, info: &NodeInfo) -> Result<(), DirectoryError>;
+
+    /// Writes one attempt over the version it names.
+    async fn beat(&self, beat: Beat) -> Result<LeaseAnswer, DirectoryError>;
+
+    /// Reads a lease, linearizable where the engine can; `None` = absent, which proves nothing.
+    async fn lease(&self, id: NodeId) -> Result<Option<LeaseSeen>, DirectoryError>;
+
+    /// Ends the caller's own session, at once. Sent only after everything has stopped (STOP-FIRST); the session is dead
+    /// whatever the answer.
+    async fn close_session(&self, session: Session) -> Result<(), DirectoryError>;
+
+    /// Ends a session that stood still at `version` for long enough (END-ON-LEASE), and takes its poster down.
+    async fn end_session(
+        &self,
+        id: NodeId,
+        version: LeaseVersion,
+        by: NodeId,
+        why: EndReason,
+    ) -> Result<LeaseAnswer, DirectoryError>;
+
+    /// Stops further beats of a live session (REVOKE). Observers then wait as after a last beat.
+    async fn revoke(&self, seen: &LeaseSeen, by: NodeId) -> Result<LeaseAnswer, DirectoryError>;
+
+    /// Writes down that a lease is absent (PIN); finds the record if there is one.
+    async fn pin_session(&self, session: Session) -> Result<LeaseAnswer, DirectoryError>;
+
+    /// The nodes that announced themselves and have not ended.
+    async fn sessions(&self) -> Result<Listing<NodeInfo>, DirectoryError>;
+
+    /// Claims `key` for `session`. `expected` is the record as the caller last saw it, `None` if it knows of none.
+    ///
+    /// A caller that serves the key does not claim it (ONE-FLIGHT); one that gets [`PlacementDecision::Placed`]
+    /// serves only if its session still grants it (GRANT). After `Unknown` the key is not owned: claim again.
+    ///
+    /// # Errors
+    ///
+    /// - `SessionLost`: the claimer's session is over; nothing was written.
+    async fn claim(
+        &self,
+        key: &OwnedKey,
+        session: Session,
+        expected: Option<OwnerRecord>,
+    ) -> Result<PlacementDecision, DirectoryError>;
+
+    /// Writes the caller's own record anew (RECAS): same owner, same tenure, new generation. Makes every earlier
+    /// write to it that may still be under way impossible.
+    ///
+    /// # Errors
+    ///
+    /// - `Conflict`: the record has moved on; nothing was written.
+    async fn reassert(&self, record: &OwnerRecord) -> Result<OwnerRecord, DirectoryError>;
+
+    /// Gives the key to another session. Sent only after the last handler has ended (STOP-FIRST); the generation is
+    /// dead for the caller unless the answer is `Unavailable`.
+    ///
+    /// # Errors
+    ///
+    /// - `Conflict`: the record has moved on; nothing was written.
+    async fn transfer(
+        &self,
+        placement: &Placement,
+        to: Session,
+        moved: Option<Move>,
+    ) -> Result<Placement, DirectoryError>;
+
+    /// Gives the key up. Sent only after the last handler has ended (STOP-FIRST); the generation is dead for the caller
+    /// unless the answer is `Unavailable`.
+    ///
+    /// # Errors
+    ///
+    /// - `Conflict`: done already, or not the caller's any more; nothing was written.
+    async fn release(&self, placement: &Placement) -> Result<(), DirectoryError>;
+
+    /// Who owns `key`; `None` if nobody does, or only a session that has ended. Linearizable where the engine can.
+    async fn lookup(&self, key: &OwnedKey) -> Result<Option<OwnerRecord>, DirectoryError>;
+
+    /// The owner records in `scope` as they stand, those of ended sessions too.
+    async fn placements(&self, scope: PlacementScope) -> Result<Listing<OwnerRecord>, DirectoryError>;
+
+    /// Removes the records of a session that has ended; answers how many. Claims replace them anyway.
+    ///
+    /// # Errors
+    ///
+    /// - `Invalid`: the session has not ended, as far as the store tells; nothing was written.
+    async fn evict(&self, ended: NodeId) -> Result<usize, DirectoryError>;
+
+    /// Removes the lease of a session that has ended and owns nothing any more, and its poster; `false` if it still does.
+    ///
+    /// # Errors
+    ///
+    /// - `Invalid`: the session has not ended, as far as the store tells; nothing was written.
+    async fn collect(&self, ended: NodeId) -> Result<bool, DirectoryError>;
+
+    /// Watches `scope`: from a snapshot on if `from` is `None`, else every change after that revision. Breaks of the
+    /// store's own watch are mended inside.
+    async fn watch(&self, scope: WatchScope, from: Option<Revision>) -> Result<WatchStream, DirectoryError>;
+}
+
+/// Which owner records to list.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PlacementScope {
+    /// Those of one node.
+    Node(NodeId),
+    /// Those of one kind.
+    Kind(Kind),
+    /// All of them.
+    All,
+}
+
+/// Records, and the revision after which to watch for changes to them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Listing<T> {
+    /// The records.
+    pub records: Vec<T>,
+    /// The point in history that they show.
+    pub revision: Revision,
+}

@@ -1,0 +1,13 @@
+//! The contracts between archipelago and the world: what a backend promises, and how it fails.
+//!
+//! Every rule of a contract has a name, and the conformance test that proves it bears the same name.
+
+mod decision;
+mod directory;
+mod error;
+mod watch;
+
+pub use decision::{Move, OwnerRecord, PlacementDecision};
+pub use directory::{Directory, Listing, PlacementScope};
+pub use error::{BoxError, DirectoryError};
+pub use watch::{Entry, EntryId, Revision, WatchEvent, WatchScope, WatchStream};

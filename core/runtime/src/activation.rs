@@ -1,0 +1,87 @@
+//! What an actor knows about its own activation.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archipelago_protocol::activation::DeactivateReason;
+use archipelago_protocol::identity::{ActivationRecord, ActorId, Generation, NodeId};
+
+use crate::call::remaining;
+use crate::catalog::Target;
+use crate::node::{Node, NodeShared};
+
+/// One activation of an actor, as `on_activate` gets it. Cheap to clone; keep it to use it later.
+#[derive(Clone)]
+pub struct Activation {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    target: Target,
+    kind: u32,
+    record: ActivationRecord,
+    node: Arc<NodeShared>,
+}
+
+impl Activation {
+    pub(crate) fn new(
+        id: ActorId,
+        hash: u64,
+        kind: u32,
+        generation: Generation,
+        node: Arc<NodeShared>,
+    ) -> Self {
+        let record = ActivationRecord {
+            actor: id.clone(),
+            node: node.id(),
+            generation,
+            activated_at_ms: node.env().wall_millis(),
+        };
+        Self { inner: Arc::new(Inner { target: Target { id, hash }, kind, record, node }) }
+    }
+
+    /// The actor's id.
+    pub fn id(&self) -> &ActorId {
+        &self.inner.target.id
+    }
+
+    /// The generation under which this node owns the actor: greater than any before. Pass it to your storage,
+    /// and let the storage refuse lower ones.
+    pub fn generation(&self) -> Generation {
+        self.inner.record.generation
+    }
+
+    /// The node the activation is on, to reach other actors through.
+    pub fn node(&self) -> Node {
+        Node::of(Arc::clone(&self.inner.node))
+    }
+
+    /// The id of that node.
+    pub fn node_id(&self) -> NodeId {
+        self.inner.record.node
+    }
+
+    /// Actor, node, generation and time of this activation as one value.
+    pub fn record(&self) -> &ActivationRecord {
+        &self.inner.record
+    }
+
+    /// Asks for deactivation once the messages that run now have ended. Those that wait are handled by the next
+    /// activation.
+    pub fn deactivate(&self) {
+        let Inner { target, kind, node, .. } = &*self.inner;
+        node.leave(*kind, target.clone(), DeactivateReason::Requested);
+    }
+
+    /// How long the call that is being handled may still take; `None` if it has no deadline.
+    pub fn deadline(&self) -> Option<Duration> {
+        remaining()
+    }
+}
+
+impl fmt::Debug for Activation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Activation").field(&self.inner.record).finish()
+    }
+}

@@ -1,0 +1,181 @@
+//! The main task of a data arbiter: lets messages in, activates, sweeps, and drains at the end.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+
+use archipelago_protocol::time::Millis;
+use futures_core::future::BoxFuture;
+use tokio::sync::{mpsc, oneshot};
+
+use super::ArbiterLocal;
+use super::thread::{Place, Residence};
+use crate::node::NodeShared;
+
+/// The part of an arbiter that other threads see.
+pub(crate) struct ArbiterShared {
+    place: OnceLock<Place>,
+    ingress: mpsc::Sender<Entry>,
+}
+
+/// What comes in from other threads.
+pub(crate) enum Entry {
+    /// Something to do on the arbiter.
+    Work(Box<dyn FnOnce(&Rc<ArbiterLocal>) + Send>),
+    /// Finish what is under way until `until`, let the actors go, then end.
+    Drain { until: Millis, done: oneshot::Sender<Drained> },
+}
+
+/// What was left when an arbiter ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Drained {
+    pub(crate) jobs: usize,
+    pub(crate) actors: usize,
+}
+
+impl ArbiterShared {
+    /// The shared part of an arbiter with room for `bound` entries, and where they come out.
+    pub(crate) fn new(bound: usize) -> (Self, mpsc::Receiver<Entry>) {
+        let (ingress, entries) = mpsc::channel(bound.max(1));
+        (Self { place: OnceLock::new(), ingress }, entries)
+    }
+
+    pub(super) fn place(&self) -> Option<Place> {
+        self.place.get().copied()
+    }
+
+    pub(crate) const fn ingress(&self) -> &mpsc::Sender<Entry> {
+        &self.ingress
+    }
+}
+
+/// Runs data arbiter `index` of `node` until it is drained.
+pub(crate) async fn run(
+    node: Arc<NodeShared>,
+    index: u16,
+    entries: mpsc::Receiver<Entry>,
+    ready: oneshot::Sender<()>,
+) {
+    let local = Rc::new(ArbiterLocal::new(Arc::clone(&node), index));
+    let residence = Residence::take(&local);
+    if node.arbiter(index).place.set(residence.place()).is_err() {
+        tracing::error!(index, "a data arbiter was started twice");
+        return;
+    }
+    let mut main =
+        MainLoop { local, _residence: residence, entries, batch: Vec::new(), timer: None, drain: None };
+    // Nobody waits for readiness any more if the node's start was given up.
+    let _ = ready.send(());
+    poll_fn(|cx| main.poll(cx)).await;
+}
+
+struct MainLoop {
+    local: Rc<ArbiterLocal>,
+    _residence: Residence,
+    entries: mpsc::Receiver<Entry>,
+    batch: Vec<Entry>,
+    timer: Option<(Millis, BoxFuture<'static, ()>)>,
+    drain: Option<Drain>,
+}
+
+struct Drain {
+    until: Millis,
+    left: bool,
+    done: Option<oneshot::Sender<Drained>>,
+}
+
+impl MainLoop {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.local.set_main(cx.waker());
+        loop {
+            let came_in = self.let_in(cx);
+            let worked = self.local.work();
+            let now = self.local.now();
+            self.local.sweep_calls(now);
+            self.local.sweep_idle(now);
+            self.local.measure();
+            if self.drained(now) {
+                return Poll::Ready(());
+            }
+            if !came_in && !worked && !self.timer_is_due(now, cx) {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Takes what other threads have sent, one batch at most.
+    fn let_in(&mut self, cx: &mut Context<'_>) -> bool {
+        let Poll::Ready(count) = self.entries.poll_recv_many(cx, &mut self.batch, BATCH) else {
+            return false;
+        };
+        for entry in self.batch.drain(..) {
+            match entry {
+                Entry::Work(work) => work(&self.local),
+                Entry::Drain { until, done } => {
+                    self.local.start_draining();
+                    self.drain = Some(Drain { until, left: false, done: Some(done) });
+                }
+            }
+        }
+        count > 0
+    }
+
+    /// Arms the timer for the next sweep; true if that is due already.
+    fn timer_is_due(&mut self, now: Millis, cx: &mut Context<'_>) -> bool {
+        let until = self.drain.as_ref().map(|drain| drain.until);
+        let Some(at) = self.local.next_wake().into_iter().chain(until).min() else {
+            self.timer = None;
+            return false;
+        };
+        // Sweeps are at least one grain apart, so that a stream of deadlines costs one wake per grain.
+        let at = at.max(now + SWEEP_GRAIN);
+        if !self.timer.as_ref().is_some_and(|(armed, _)| *armed <= at) {
+            self.timer = Some((at, self.local.node().env().sleep(at.since(now))));
+        }
+        let fired = self.timer.as_mut().is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_ready());
+        if fired {
+            self.timer = None;
+        }
+        fired
+    }
+
+    /// One look at the drain: first the work ends, then the actors leave, then the arbiter does.
+    fn drained(&mut self, now: Millis) -> bool {
+        let Some(drain) = &mut self.drain else { return false };
+        let late = now >= drain.until;
+        if !drain.left && (late || self.local.open_jobs() == 0) {
+            drain.left = true;
+            self.local.leave_all();
+            while self.local.work() {}
+        }
+        let rest = Drained { jobs: self.local.open_jobs(), actors: self.local.active_actors() };
+        if !late && rest != Drained::default() {
+            return false;
+        }
+        if let Some(done) = drain.done.take() {
+            // Whoever asked for the drain may have given up waiting for the report.
+            let _ = done.send(rest);
+        }
+        true
+    }
+}
+
+impl Drop for MainLoop {
+    fn drop(&mut self) {
+        self.entries.close();
+        self.local.close();
+        // What is still on its way in is refused by the closed arbiter, so that no caller waits for ever.
+        while let Ok(entry) = self.entries.try_recv() {
+            if let Entry::Work(work) = entry {
+                work(&self.local);
+            }
+        }
+    }
+}
+
+/// How many entries are let in before activations and sweeps get their turn.
+const BATCH: usize = 256;
+
+/// How far apart two sweeps are at least.
+const SWEEP_GRAIN: Millis = Millis(10);

@@ -1,0 +1,81 @@
+//! Which arbiters live on the present thread.
+//!
+//! Refs are `Send`, the state of an arbiter is not: a ref used on its actor's own arbiter finds that state
+//! here, without a lock; elsewhere it finds nothing and takes the queue.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::ArbiterLocal;
+use crate::node::NodeShared;
+
+/// The place of an arbiter: the number of its thread and its slot there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    thread: u64,
+    slot: usize,
+}
+
+struct Thread {
+    number: u64,
+    arbiters: RefCell<Vec<Option<Rc<ArbiterLocal>>>>,
+}
+
+static THREADS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static THREAD: Thread = Thread {
+        number: THREADS.fetch_add(1, Ordering::Relaxed),
+        arbiters: const { RefCell::new(Vec::new()) },
+    };
+}
+
+/// Runs `work` with the arbiter if it lives on this thread; `None` if it lives elsewhere or is gone.
+pub(crate) fn with_local<T>(
+    node: &NodeShared,
+    arbiter: u16,
+    work: impl FnOnce(&Rc<ArbiterLocal>) -> T,
+) -> Option<T> {
+    let place = node.arbiter(arbiter).place()?;
+    let local = THREAD.try_with(|thread| thread.at(place)).ok().flatten()?;
+    Some(work(&local))
+}
+
+/// An arbiter's stay on this thread; it ends when this is dropped.
+pub(super) struct Residence(Place);
+
+impl Residence {
+    pub(super) fn take(local: &Rc<ArbiterLocal>) -> Self {
+        THREAD.with(|thread| {
+            let mut arbiters = thread.arbiters.borrow_mut();
+            let slot = arbiters.iter().position(Option::is_none).unwrap_or(arbiters.len());
+            if slot == arbiters.len() {
+                arbiters.push(None);
+            }
+            arbiters[slot] = Some(Rc::clone(local));
+            Self(Place { thread: thread.number, slot })
+        })
+    }
+
+    pub(super) const fn place(&self) -> Place {
+        self.0
+    }
+}
+
+impl Drop for Residence {
+    fn drop(&mut self) {
+        let gone = THREAD
+            .try_with(|thread| thread.arbiters.borrow_mut().get_mut(self.0.slot).and_then(Option::take));
+        drop(gone);
+    }
+}
+
+impl Thread {
+    fn at(&self, place: Place) -> Option<Rc<ArbiterLocal>> {
+        if place.thread != self.number {
+            return None;
+        }
+        self.arbiters.borrow().get(place.slot)?.clone()
+    }
+}

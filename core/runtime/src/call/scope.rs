@@ -1,0 +1,145 @@
+//! What a call passes on to the calls made while it is handled: deadline, trace, and who waits for it.
+//!
+//! The scope is entered around the synchronous part of a handler. An async block leaves it at its first
+//! await unless it is wrapped in [`in_call`].
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use archipelago_protocol::message::{CallChain, TraceContext};
+use archipelago_protocol::time::Millis;
+
+use crate::arbiter::ArbiterLocal;
+
+/// What a job brought along from its caller.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CallScope {
+    pub(crate) deadline: Option<Millis>,
+    pub(crate) trace: Option<TraceContext>,
+    /// The jobs that wait for this one to end.
+    pub(crate) chain: CallChain,
+}
+
+/// The job that runs now, as the calls it makes see it.
+#[derive(Clone)]
+pub(crate) struct Entered {
+    pub(crate) arbiter: Rc<ArbiterLocal>,
+    pub(crate) token: u64,
+    pub(crate) deadline: Option<Millis>,
+    pub(crate) came_with: Option<Arc<CallScope>>,
+    pub(crate) passes_on: Option<Arc<CallScope>>,
+    pub(crate) passes_to_tells: Option<Arc<CallScope>>,
+}
+
+impl Entered {
+    /// The job `token` runs on `arbiter`, having come with `scope`.
+    pub(crate) const fn new(
+        arbiter: Rc<ArbiterLocal>,
+        token: u64,
+        deadline: Option<Millis>,
+        scope: Option<Arc<CallScope>>,
+    ) -> Self {
+        Self { arbiter, token, deadline, came_with: scope, passes_on: None, passes_to_tells: None }
+    }
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Entered>> = const { RefCell::new(None) };
+}
+
+/// Runs `work` as part of `job`, and puts back what was current before, also after a panic.
+pub(crate) fn enter<T>(job: Entered, work: impl FnOnce() -> T) -> T {
+    let _back = Back(CURRENT.replace(Some(job)));
+    work()
+}
+
+struct Back(Option<Entered>);
+
+impl Drop for Back {
+    fn drop(&mut self) {
+        CURRENT.set(self.0.take());
+    }
+}
+
+/// The scope that a call made now inherits; `None` outside of handlers.
+pub(crate) fn inherited() -> Option<Arc<CallScope>> {
+    CURRENT.with_borrow_mut(|current| {
+        let job = current.as_mut()?;
+        let scope = job.passes_on.get_or_insert_with(|| {
+            let came = job.came_with.as_deref();
+            Arc::new(CallScope {
+                deadline: job.deadline,
+                trace: came.and_then(|scope| scope.trace),
+                chain: came.map(|scope| scope.chain).unwrap_or_default().push(job.token),
+            })
+        });
+        Some(Arc::clone(scope))
+    })
+}
+
+/// The scope that a tell made now inherits: nobody waits for it, so neither deadline nor chain go along.
+pub(crate) fn inherited_by_tell() -> Option<Arc<CallScope>> {
+    CURRENT.with_borrow_mut(|current| {
+        let job = current.as_mut()?;
+        let scope = job.passes_to_tells.get_or_insert_with(|| {
+            let trace = job.came_with.as_deref().and_then(|scope| scope.trace);
+            Arc::new(CallScope { trace, ..CallScope::default() })
+        });
+        Some(Arc::clone(scope))
+    })
+}
+
+/// How long the call that is being handled may still take; `None` outside of handlers and without a deadline.
+pub fn remaining() -> Option<Duration> {
+    CURRENT.with_borrow(|current| {
+        let job = current.as_ref()?;
+        Some(job.deadline?.since(job.arbiter.now()).to_duration())
+    })
+}
+
+/// Keeps the deadline, the trace and the call chain of the present call inside `work`, across its awaits.
+///
+/// ```
+/// # async fn other() {}
+/// # fn handle() -> impl Future<Output = ()> {
+/// archipelago_runtime::in_call(async {
+///     other().await; // calls made here inherit the deadline of the call being handled
+/// })
+/// # }
+/// ```
+pub fn in_call<F: Future>(work: F) -> InCall<F> {
+    InCall { job: CURRENT.with_borrow(Clone::clone), work: Box::pin(work) }
+}
+
+/// Runs `work` as part of `job`, across its awaits.
+pub(crate) fn within<F: Future>(job: Entered, work: F) -> InCall<F> {
+    InCall { job: Some(job), work: Box::pin(work) }
+}
+
+/// The future of [`in_call`].
+pub struct InCall<F> {
+    job: Option<Entered>,
+    work: Pin<Box<F>>,
+}
+
+impl<F: Future> Future for InCall<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        match self.job.clone() {
+            Some(job) => enter(job, || self.work.as_mut().poll(cx)),
+            None => self.work.as_mut().poll(cx),
+        }
+    }
+}
+
+impl<F> std::fmt::Debug for InCall<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InCall").field("inside", &self.job.is_some()).finish_non_exhaustive()
+    }
+}

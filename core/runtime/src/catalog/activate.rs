@@ -1,0 +1,96 @@
+//! The beginning of an activation: instance, `on_activate`, inbox.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actix::{AsyncContext, Context};
+use archipelago_protocol::activation::ActivationState;
+use archipelago_protocol::time::Millis;
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+
+use super::inbox::Inbox;
+use super::kind::KindCatalog;
+use super::slot::Slot;
+use crate::activation::Activation;
+use crate::arbiter::ArbiterLocal;
+use crate::call::{Entered, within};
+use crate::message::{BoxError, VirtualActor};
+use crate::node::Node;
+
+impl<A: VirtualActor> KindCatalog<A> {
+    /// Brings the actor of `slot` to life.
+    pub(super) fn activate(&self, slot: Rc<Slot<A>>, on: &Rc<ArbiterLocal>) {
+        let node = Node::of(Arc::clone(on.node()));
+        match catch_unwind(AssertUnwindSafe(|| (self.factory())(&slot.id, &node))) {
+            Ok(Ok(actor)) if A::HOOKS => self.run_hook(slot, actor, on),
+            Ok(Ok(actor)) => self.begin(slot, actor, on),
+            Ok(Err(error)) => self.give_up(&slot, &error.to_string(), on),
+            Err(_) => self.give_up(&slot, "its factory panicked", on),
+        }
+    }
+
+    /// Runs `on_activate` beside the arbiter's other work; messages wait in the slot meanwhile.
+    fn run_hook(&self, slot: Rc<Slot<A>>, mut actor: A, on: &Rc<ArbiterLocal>) {
+        self.step(&slot, ActivationState::Activating);
+        let here = self.activation_of(&slot, on);
+        let entered = enter_hook(&slot, on);
+        let (on, index) = (Rc::clone(on), self.index());
+        let env = Arc::clone(on.node().env());
+        env.spawn(Box::pin(async move {
+            let outcome = hook(&on, within(entered, actor.on_activate(here))).await;
+            slot.inner.borrow_mut().tokens.clear();
+            let Some(kind) = on.kind::<A>(index) else { return };
+            match outcome {
+                Ok(()) => kind.begin(slot, actor, &on),
+                Err(reason) => kind.give_up(&slot, &reason, &on),
+            }
+        }));
+    }
+
+    /// Hands the instance to actix, with an inbox in its context.
+    fn begin(&self, slot: Rc<Slot<A>>, actor: A, on: &Rc<ArbiterLocal>) {
+        if slot.inner.borrow().life.state() == ActivationState::Creating {
+            self.step(&slot, ActivationState::Activating);
+        }
+        self.step(&slot, ActivationState::Valid);
+        self.watch_idleness(&slot);
+        self.meters().activations.increment(1);
+        let mut ctx = Context::new();
+        ctx.spawn(Inbox::new(slot, Rc::clone(on), self.index()));
+        ctx.run(actor);
+    }
+
+    fn step(&self, slot: &Slot<A>, to: ActivationState) {
+        if let Err(illegal) = slot.inner.borrow_mut().life.advance(to) {
+            tracing::error!(actor = %slot.id, %illegal, "an activation began out of order");
+        }
+    }
+
+    fn activation_of(&self, slot: &Slot<A>, on: &Rc<ArbiterLocal>) -> Activation {
+        Activation::new(slot.id.clone(), slot.hash, self.index(), self.generation(), Arc::clone(on.node()))
+    }
+}
+
+/// The hook counts as a job of the actor, so that a call back into it is seen as the cycle it is.
+fn enter_hook<A: VirtualActor>(slot: &Slot<A>, on: &Rc<ArbiterLocal>) -> Entered {
+    let token = on.new_token();
+    let mut inner = slot.inner.borrow_mut();
+    inner.tokens.push(token);
+    let first = inner.queue.front().map(|job| &job.head);
+    let deadline = first.map(|head| head.deadline).filter(|deadline| *deadline < Millis::MAX);
+    let scope = first.and_then(|head| head.scope.clone());
+    Entered::new(Rc::clone(on), token, deadline, scope)
+}
+
+/// Waits for `on_activate`, not for ever, and turns each of its ends into a reason.
+async fn hook(on: &ArbiterLocal, work: impl Future<Output = Result<(), BoxError>>) -> Result<(), String> {
+    let limit = on.node().settings().activate_timeout;
+    let work = std::pin::pin!(AssertUnwindSafe(work).catch_unwind());
+    match select(work, on.node().env().sleep(limit)).await {
+        Either::Left((Ok(outcome), _)) => outcome.map_err(|error| error.to_string()),
+        Either::Left((Err(_), _)) => Err("its on_activate panicked".to_owned()),
+        Either::Right(_) => Err(format!("its on_activate took longer than {limit}")),
+    }
+}

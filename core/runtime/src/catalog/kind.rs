@@ -1,0 +1,310 @@
+//! All actors of one kind on one arbiter.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use archipelago_protocol::activation::{DeactivateReason, IdleQueue};
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::identity::{ActorId, Generation};
+use archipelago_protocol::message::{Codec, WireId};
+use archipelago_protocol::time::Millis;
+use bytes::Bytes;
+use hashbrown::HashTable;
+
+use super::job::{JobBody, JobHead};
+use super::messages::MessageTable;
+use super::slot::{Queued, Slot};
+use crate::arbiter::{ArbiterLocal, not_serving};
+use crate::call::CallCell;
+use crate::message::{BoxError, VirtualActor};
+use crate::meters::KindMeters;
+use crate::node::{KindShared, Node};
+use crate::refs::decoding;
+
+/// Makes the instance of an actor from its id.
+pub type Factory<A> = Arc<dyn Fn(&ActorId, &Node) -> Result<A, BoxError> + Send + Sync>;
+
+/// The actor a message is for.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) id: ActorId,
+    pub(crate) hash: u64,
+}
+
+/// The actors of one kind on one arbiter.
+pub(crate) struct KindCatalog<A: VirtualActor> {
+    shared: Arc<KindShared>,
+    factory: Factory<A>,
+    messages: Arc<MessageTable<A>>,
+    slots: RefCell<HashTable<Rc<Slot<A>>>>,
+    newborn: RefCell<VecDeque<Rc<Slot<A>>>>,
+    ended: RefCell<VecDeque<Rc<Slot<A>>>>,
+    idle: RefCell<IdleQueue<Weak<Slot<A>>>>,
+    meters: KindMeters,
+}
+
+/// A kind, whatever its actor type.
+pub(crate) trait AnyKind {
+    fn as_any(&self) -> &dyn Any;
+    /// Queues a message that came encoded.
+    fn submit_encoded(
+        &self,
+        target: &Target,
+        head: JobHead,
+        message: Encoded<'_>,
+        on: &Rc<ArbiterLocal>,
+    ) -> Result<(), CallError>;
+    /// Queues a boxed `TypedJob` of the message with this number.
+    fn submit_boxed(
+        &self,
+        target: &Target,
+        head: JobHead,
+        message: (WireId, Box<dyn Any + Send>),
+        on: &Rc<ArbiterLocal>,
+    ) -> Result<(), CallError>;
+    /// Asks one actor to leave; nothing happens if it is not active.
+    fn leave(&self, target: &Target, reason: DeactivateReason);
+    /// Asks all actors to leave.
+    fn leave_all(&self, reason: DeactivateReason);
+    /// Carries out activations and retirements; true if there were any.
+    fn work(&self, on: &Rc<ArbiterLocal>) -> bool;
+    /// Asks actors that have been idle long enough to leave.
+    fn sweep_idle(&self, now: Millis);
+    /// When the next actor may have been idle long enough.
+    fn next_idle(&self) -> Option<Millis>;
+    /// How many actors have a slot.
+    fn active(&self) -> usize;
+    /// Refuses everything that waits.
+    fn refuse_all(&self, on: &ArbiterLocal, error: &CallError);
+}
+
+/// A message as bytes.
+pub(crate) struct Encoded<'a> {
+    pub(crate) id: WireId,
+    pub(crate) name: &'a str,
+    pub(crate) bytes: &'a [u8],
+    pub(crate) codec: Codec,
+    pub(crate) reply_to: Option<Arc<CallCell<Bytes>>>,
+}
+
+impl<A: VirtualActor> KindCatalog<A> {
+    pub(crate) fn new(shared: Arc<KindShared>, factory: Factory<A>, messages: Arc<MessageTable<A>>) -> Self {
+        Self {
+            meters: KindMeters::new(shared.name()),
+            shared,
+            factory,
+            messages,
+            slots: RefCell::default(),
+            newborn: RefCell::default(),
+            ended: RefCell::default(),
+            idle: RefCell::default(),
+        }
+    }
+
+    /// Queues a job for an actor, which is activated if it is not active.
+    ///
+    /// # Errors
+    ///
+    /// The job was not queued and will never start.
+    pub(crate) fn submit(
+        &self,
+        target: &Target,
+        head: JobHead,
+        body: Box<dyn JobBody<A>>,
+        on: &Rc<ArbiterLocal>,
+    ) -> Result<(), CallError> {
+        on.admit(head.scope.as_ref())?;
+        if let Some(owner) = self.shared.elsewhere() {
+            return Err(not_serving(&format!("kind {} is owned by node {owner}", self.shared.name())));
+        }
+        let slot = self.slot(target, on);
+        self.meters.messages.increment(1);
+        slot.push(Queued { head, body }, on.node().settings().inbox, on)
+    }
+
+    /// Notes that the inbox of `slot` is gone.
+    pub(super) fn ended(&self, slot: Rc<Slot<A>>, on: &ArbiterLocal) {
+        self.ended.borrow_mut().push_back(slot);
+        on.wake_main();
+    }
+
+    /// Notes that `slot` waits for its actor.
+    pub(super) fn newborn(&self, slot: Rc<Slot<A>>, on: &ArbiterLocal) {
+        self.newborn.borrow_mut().push_back(slot);
+        on.wake_main();
+    }
+
+    pub(super) fn remove(&self, slot: &Rc<Slot<A>>) {
+        let mut slots = self.slots.borrow_mut();
+        if let Ok(found) = slots.find_entry(slot.hash, |known| Rc::ptr_eq(known, slot)) {
+            found.remove();
+            self.meters.active.decrement(1);
+        }
+    }
+
+    pub(super) fn watch_idleness(&self, slot: &Rc<Slot<A>>) {
+        let due = slot.inner.borrow().life.idle_at(self.shared.idle_after());
+        if let Some(due) = due.filter(|due| *due < Millis::MAX) {
+            self.idle.borrow_mut().push(due, Rc::downgrade(slot));
+        }
+    }
+
+    pub(super) fn generation(&self) -> Generation {
+        self.shared.generation()
+    }
+
+    pub(super) const fn factory(&self) -> &Factory<A> {
+        &self.factory
+    }
+
+    pub(super) const fn meters(&self) -> &KindMeters {
+        &self.meters
+    }
+
+    pub(super) fn index(&self) -> u32 {
+        self.shared.index()
+    }
+
+    fn slot(&self, target: &Target, on: &ArbiterLocal) -> Rc<Slot<A>> {
+        if let Some(slot) = self.find(target) {
+            return slot;
+        }
+        let slot = Rc::new(Slot::new(target.id.clone(), target.hash, on.now()));
+        self.slots.borrow_mut().insert_unique(target.hash, Rc::clone(&slot), |slot| slot.hash);
+        self.meters.active.increment(1);
+        self.newborn(Rc::clone(&slot), on);
+        slot
+    }
+
+    fn find(&self, target: &Target) -> Option<Rc<Slot<A>>> {
+        let slots = self.slots.borrow();
+        slots.find(target.hash, |slot| slot.id.key() == target.id.key()).cloned()
+    }
+
+    /// Looks at one actor that may have been idle long enough.
+    fn look_at(&self, slot: &Rc<Slot<A>>, now: Millis) {
+        let idle_after = self.shared.idle_after();
+        let mut inner = slot.inner.borrow_mut();
+        let due = match inner.life.idle_at(idle_after) {
+            Some(due) if due <= now && inner.queue.is_empty() => {
+                inner.life.leave(DeactivateReason::Idle);
+                None
+            }
+            // Busy now: it cannot become idle before its present work has ended.
+            Some(due) if due <= now => Some(now + idle_after),
+            Some(due) => Some(due),
+            None if inner.life.leaving().is_some() => None,
+            None => Some(now + idle_after),
+        };
+        drop(inner);
+        match due {
+            Some(due) => self.idle.borrow_mut().push(due, Rc::downgrade(slot)),
+            None => slot.wake(),
+        }
+    }
+
+    fn all_slots(&self) -> Vec<Rc<Slot<A>>> {
+        self.slots.borrow().iter().cloned().collect()
+    }
+
+    fn unknown_message(&self, message: String) -> CallError {
+        CallError::UnknownMessage { kind: self.shared.name().to_owned(), message }
+    }
+}
+
+impl<A: VirtualActor> AnyKind for KindCatalog<A> {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn submit_encoded(
+        &self,
+        target: &Target,
+        mut head: JobHead,
+        message: Encoded<'_>,
+        on: &Rc<ArbiterLocal>,
+    ) -> Result<(), CallError> {
+        let Encoded { id, name, bytes, codec, reply_to } = message;
+        let entry = self.messages.get(id).ok_or_else(|| self.unknown_message(name.to_owned()))?;
+        let job = decoding(on.node(), || entry.decode(bytes, codec, reply_to))?;
+        head.flags = head.flags | entry.flags;
+        self.submit(target, head, job, on)
+    }
+
+    fn submit_boxed(
+        &self,
+        target: &Target,
+        head: JobHead,
+        (id, job): (WireId, Box<dyn Any + Send>),
+        on: &Rc<ArbiterLocal>,
+    ) -> Result<(), CallError> {
+        let job = self
+            .messages
+            .get(id)
+            .and_then(|entry| entry.unwrap(job))
+            .ok_or_else(|| self.unknown_message(id.to_string()))?;
+        self.submit(target, head, job, on)
+    }
+
+    fn leave(&self, target: &Target, reason: DeactivateReason) {
+        if let Some(slot) = self.find(target) {
+            slot.inner.borrow_mut().life.leave(reason);
+            slot.wake();
+        }
+    }
+
+    fn leave_all(&self, reason: DeactivateReason) {
+        for slot in self.all_slots() {
+            slot.inner.borrow_mut().life.leave(reason);
+            slot.wake();
+        }
+    }
+
+    fn work(&self, on: &Rc<ArbiterLocal>) -> bool {
+        let ended = std::mem::take(&mut *self.ended.borrow_mut());
+        let newborn = std::mem::take(&mut *self.newborn.borrow_mut());
+        let any = !ended.is_empty() || !newborn.is_empty();
+        for slot in ended {
+            self.retire(slot, on);
+        }
+        for slot in newborn {
+            self.activate(slot, on);
+        }
+        any
+    }
+
+    fn sweep_idle(&self, now: Millis) {
+        loop {
+            let due = self.idle.borrow_mut().pop_due(now);
+            match due {
+                Some(slot) => {
+                    if let Some(slot) = slot.upgrade() {
+                        self.look_at(&slot, now);
+                    }
+                }
+                None => return,
+            }
+        }
+    }
+
+    fn next_idle(&self) -> Option<Millis> {
+        self.idle.borrow().next_at()
+    }
+
+    fn active(&self) -> usize {
+        self.slots.borrow().len()
+    }
+
+    fn refuse_all(&self, on: &ArbiterLocal, error: &CallError) {
+        for slot in self.all_slots() {
+            let waiting = std::mem::take(&mut slot.inner.borrow_mut().queue);
+            for job in waiting {
+                on.refuse(&slot.id, &job.head, job.body.name(), error.clone());
+                on.job_over();
+            }
+        }
+    }
+}

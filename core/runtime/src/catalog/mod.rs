@@ -1,0 +1,14 @@
+//! The actors of a node: which are active here, how they come to life, get their messages, and go.
+
+mod activate;
+mod inbox;
+mod job;
+mod kind;
+mod messages;
+mod retire;
+mod slot;
+
+pub(crate) use job::{JobHead, ReplyTo, TypedJob};
+pub use kind::Factory;
+pub(crate) use kind::{AnyKind, Encoded, KindCatalog, Target};
+pub use messages::MessageTable;

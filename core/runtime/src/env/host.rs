@@ -1,0 +1,116 @@
+//! The real environment: the machine's clocks, tokio's timers, actix's arbiters.
+#![expect(clippy::disallowed_methods, reason = "this is the one place that reaches the world")]
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use archipelago_protocol::time::Millis;
+use futures_core::future::{BoxFuture, LocalBoxFuture};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{ArbiterMain, ArbiterRole, Environment, EnvironmentError, incarnation};
+
+/// Where the arbiters of a node run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// Each on a thread of its own.
+    Own,
+    /// All on the arbiter that starts the node: no crossing of threads, nothing runs in parallel.
+    Current,
+}
+
+/// The environment of a node on a real machine.
+#[derive(Debug)]
+pub struct HostEnvironment {
+    threads: Threads,
+    seed: RandomState,
+    drawn: AtomicU64,
+}
+
+impl HostEnvironment {
+    /// An environment whose arbiters run as `threads` says.
+    pub fn new(threads: Threads) -> Self {
+        Self { threads, seed: RandomState::new(), drawn: AtomicU64::new(0) }
+    }
+}
+
+impl Environment for HostEnvironment {
+    fn now(&self) -> Millis {
+        Millis(self.nanos() / 1_000_000)
+    }
+
+    fn nanos(&self) -> u64 {
+        let time = clock_gettime(SUSPEND_AWARE);
+        time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+    }
+
+    fn wall_millis(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Millis::from_duration(since).0
+    }
+
+    /// Keyed hashing of a counter with the process's random key: unpredictable enough for ids and jitter.
+    fn random(&self) -> u64 {
+        let mut hasher = self.seed.build_hasher();
+        hasher.write_u64(self.drawn.fetch_add(1, Ordering::Relaxed));
+        hasher.write_u64(self.nanos());
+        hasher.finish()
+    }
+
+    fn sleep(&self, length: Millis) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(length.to_duration()))
+    }
+
+    fn spawn(&self, task: LocalBoxFuture<'static, ()>) {
+        tokio::task::spawn_local(task);
+    }
+
+    fn start_arbiter(&self, role: ArbiterRole, main: ArbiterMain) -> Result<(), EnvironmentError> {
+        if actix_rt::System::try_current().is_none() {
+            return Err(EnvironmentError::NoSystem);
+        }
+        match self.threads {
+            Threads::Current => {
+                actix_rt::spawn(incarnation(main));
+            }
+            Threads::Own => {
+                let arbiter = actix_rt::Arbiter::new();
+                let started = arbiter.spawn_fn(move || {
+                    actix_rt::spawn(async move {
+                        incarnation(main).await;
+                        actix_rt::Arbiter::current().stop();
+                    });
+                });
+                tracing::debug!(%role, started, "arbiter started");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A lease must run out while the machine sleeps, so the clock has to count suspend.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const SUSPEND_AWARE: ClockId = ClockId::Boottime;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const SUSPEND_AWARE: ClockId = ClockId::Monotonic;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_differ() {
+        let env = HostEnvironment::new(Threads::Current);
+        let drawn: std::collections::BTreeSet<u64> = (0..1000).map(|_| env.random()).collect();
+        assert_eq!(drawn.len(), 1000);
+    }
+
+    #[test]
+    fn without_an_actix_system_there_is_a_worded_error() {
+        let env = HostEnvironment::new(Threads::Current);
+        let refused = env.start_arbiter(ArbiterRole::Control, Box::new(|| Box::pin(async {})));
+        assert_eq!(refused, Err(EnvironmentError::NoSystem));
+    }
+}

@@ -1,0 +1,81 @@
+//! The one door to everything that is not computation: time, timers, randomness, spawning, arbiters.
+//!
+//! All code of a node reaches the world through an [`Environment`]. [`HostEnvironment`] is the real one; the
+//! simulator brings its own, and with it virtual time, seeded randomness, crashes and pauses.
+
+mod host;
+mod incarnation;
+mod signals;
+
+use std::fmt;
+
+use archipelago_protocol::time::Millis;
+use futures_core::future::{BoxFuture, LocalBoxFuture};
+
+pub use host::{HostEnvironment, Threads};
+pub use incarnation::incarnation;
+pub(crate) use signals::told_to_end;
+
+/// What an arbiter of a node runs: called on the arbiter, its future is polled there until it ends.
+pub type ArbiterMain = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
+
+/// Time, timers, randomness, spawning and arbiters.
+///
+/// # Every implementation
+///
+/// - *one_clock*: `now` and `nanos` read one monotonic clock, the same on all threads, which counts suspend.
+/// - *sleeps_long_enough*: `sleep(d)` is not ready before `now` has grown by `d`.
+/// - *dies_whole*: dropping the future of an arbiter drops every task spawned on it.
+pub trait Environment: Send + Sync + 'static {
+    /// The time on the node's own clock.
+    fn now(&self) -> Millis;
+
+    /// The same clock in nanoseconds, for measuring.
+    fn nanos(&self) -> u64;
+
+    /// Milliseconds since 1970, for people; nothing is decided by it.
+    fn wall_millis(&self) -> u64;
+
+    /// 64 random bits.
+    fn random(&self) -> u64;
+
+    /// Waits for a length of time.
+    fn sleep(&self, length: Millis) -> BoxFuture<'static, ()>;
+
+    /// Runs a task beside the present one, on the present arbiter of the node.
+    fn spawn(&self, task: LocalBoxFuture<'static, ()>);
+
+    /// Starts an arbiter that runs `main` inside an [`incarnation`].
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError`] if there is no runtime to start it on; nothing was started.
+    fn start_arbiter(&self, role: ArbiterRole, main: ArbiterMain) -> Result<(), EnvironmentError>;
+}
+
+/// What an arbiter is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ArbiterRole {
+    /// Sessions, stores, everything that must not wait behind user code.
+    Control,
+    /// Activations and the calls to them; data arbiters are numbered from 0.
+    Data(u16),
+}
+
+impl fmt::Display for ArbiterRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Control => f.write_str("control"),
+            Self::Data(n) => write!(f, "data-{n}"),
+        }
+    }
+}
+
+/// The environment could not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnvironmentError {
+    /// There is no actix system on this thread. Start the node inside `#[actix::main]` or a `System`.
+    #[error("no actix system runs on this thread: start the node inside #[actix::main] or actix::System")]
+    NoSystem,
+}

@@ -1,0 +1,143 @@
+//! What happens in a node, for whoever wants to know: bounded, and never in the way of the work.
+
+use std::fmt;
+
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::identity::NodeId;
+use tokio::sync::broadcast;
+
+/// Something that happened in the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The node serves.
+    NodeStarted {
+        /// Its id.
+        node: NodeId,
+    },
+    /// The node takes no new work and finishes what it has.
+    NodeStopping {
+        /// Its id.
+        node: NodeId,
+    },
+    /// The node's session is over: nothing is handled any more under this id.
+    SessionLost {
+        /// Its id.
+        node: NodeId,
+        /// Why, in words.
+        reason: String,
+    },
+    /// A message that nobody waits for could not be delivered.
+    DeadLetter(DeadLetter),
+}
+
+/// A message that was not delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// Whom it was for, as text.
+    pub target: String,
+    /// The name of the message.
+    pub message: String,
+    /// Why it was not delivered.
+    pub reason: CallError,
+}
+
+/// Where events are published.
+///
+/// A subscriber that falls behind loses the oldest events and is told how many; publishing never waits.
+#[derive(Clone)]
+pub struct EventStream {
+    sender: broadcast::Sender<Event>,
+}
+
+impl EventStream {
+    /// A stream whose subscribers may be `bound` events behind.
+    pub(crate) fn new(bound: usize) -> Self {
+        Self { sender: broadcast::channel(bound.max(1)).0 }
+    }
+
+    /// Gets every event from now on.
+    pub fn subscribe(&self) -> Subscription {
+        Subscription { receiver: self.sender.subscribe() }
+    }
+
+    pub(crate) fn publish(&self, event: Event) {
+        // An error only says that nobody listens.
+        let _ = self.sender.send(event);
+    }
+}
+
+impl fmt::Debug for EventStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventStream").field("subscribers", &self.sender.receiver_count()).finish()
+    }
+}
+
+/// One listener of an [`EventStream`].
+#[derive(Debug)]
+pub struct Subscription {
+    receiver: broadcast::Receiver<Event>,
+}
+
+/// What a subscriber gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The next event.
+    Event(Event),
+    /// The subscriber was too slow: this many events are lost to it.
+    Missed(u64),
+}
+
+impl Subscription {
+    /// Waits for the next event; `None` when the node is gone.
+    pub async fn next(&mut self) -> Option<Notice> {
+        match self.receiver.recv().await {
+            Ok(event) => Some(Notice::Event(event)),
+            Err(broadcast::error::RecvError::Lagged(count)) => Some(Notice::Missed(count)),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+
+    /// The next event if there is one already.
+    pub fn try_next(&mut self) -> Option<Notice> {
+        match self.receiver.try_recv() {
+            Ok(event) => Some(Notice::Event(event)),
+            Err(broadcast::error::TryRecvError::Lagged(count)) => Some(Notice::Missed(count)),
+            Err(broadcast::error::TryRecvError::Empty | broadcast::error::TryRecvError::Closed) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started(n: u64) -> Event {
+        Event::NodeStarted { node: NodeId::new(n) }
+    }
+
+    /// Proves: R485
+    #[test]
+    fn every_subscriber_gets_every_event_in_order() {
+        let stream = EventStream::new(8);
+        let mut both = [stream.subscribe(), stream.subscribe()];
+        stream.publish(started(1));
+        stream.publish(started(2));
+        for subscriber in &mut both {
+            assert_eq!(subscriber.try_next(), Some(Notice::Event(started(1))));
+            assert_eq!(subscriber.try_next(), Some(Notice::Event(started(2))));
+            assert_eq!(subscriber.try_next(), None);
+        }
+    }
+
+    #[test]
+    fn a_slow_subscriber_loses_the_oldest_and_is_told() {
+        let stream = EventStream::new(2);
+        let mut slow = stream.subscribe();
+        for n in 1..=5 {
+            stream.publish(started(n));
+        }
+        assert_eq!(slow.try_next(), Some(Notice::Missed(3)));
+        assert_eq!(slow.try_next(), Some(Notice::Event(started(4))));
+    }
+}

@@ -1,0 +1,85 @@
+//! What a user's types must be: messages, virtual actors, and the pairs of both.
+
+use std::error::Error as StdError;
+use std::future::Future;
+
+use actix::{Actor, Context, Message, ResponseFuture};
+use archipelago_protocol::activation::{DeactivateReason, Interleave};
+use archipelago_protocol::message::{MessageFlags, WireId, wire_id};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::activation::Activation;
+use crate::catalog::MessageTable;
+
+/// A message that can travel: it and its result can be encoded, and it has a stable name.
+///
+/// `#[remote(Reply)]` or `#[derive(RemoteMessage)]` implement it.
+pub trait RemoteMessage:
+    Message<Result: Serialize + DeserializeOwned + Send> + Serialize + DeserializeOwned + Send + 'static
+{
+    /// The name on the wire: crate name and type name, or what the user chose. Changing it, or the layout of the
+    /// type without changing it, breaks compatibility.
+    const NAME: &'static str;
+    /// The flags every such message carries.
+    const FLAGS: MessageFlags = MessageFlags::empty();
+    /// The number that stands for the name on the wire.
+    const WIRE_ID: WireId = wire_id(Self::NAME);
+}
+
+/// Declares that actors of type `A` take this message through a ref.
+///
+/// `handles(..)` of `#[derive(VirtualActor)]` or `#[derive(NamedActor)]` implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{A}` does not take the message `{Self}` through a ref",
+    label = "`{Self}` is not among the messages that `{A}` handles",
+    note = "add `{Self}` to `handles(..)` of `{A}` and implement `Handler<{Self}>` for it"
+)]
+pub trait AcceptedBy<A>: RemoteMessage {}
+
+/// An actix actor that the library activates by its id when a message comes.
+///
+/// `#[derive(VirtualActor)]` implements it.
+pub trait VirtualActor: Actor<Context = Context<Self>> + Lifecycle + Unpin {
+    /// The kind: the middle part of the id of every such actor.
+    const KIND: &'static str;
+    /// Which of its messages may overlap.
+    const INTERLEAVE: Interleave = Interleave::Never;
+
+    /// The messages that it takes through refs.
+    fn messages(table: &mut MessageTable<Self>);
+}
+
+/// What an actor does when it comes to life and when it goes.
+///
+/// An actor declares `#[virtual_actor(lifecycle)]` and implements this by hand; the derive implements it empty
+/// for all others.
+pub trait Lifecycle: Actor {
+    /// False spares the library the calls. Leave it alone.
+    const HOOKS: bool = true;
+
+    /// Runs before the first message. If it fails, the waiting callers get the error, and nothing stays behind.
+    ///
+    /// # Errors
+    ///
+    /// Any error: the activation is given up.
+    fn on_activate(&mut self, here: Activation) -> impl Future<Output = Result<(), BoxError>> {
+        let _ = here;
+        async { Ok(()) }
+    }
+
+    /// Runs after the last message, with the state at hand; the future it returns runs to its end, or to
+    /// `deactivate_timeout`, before the id can be activated again. It does not run after a panic.
+    fn on_deactivate(&mut self, reason: DeactivateReason) -> ResponseFuture<()> {
+        let _ = reason;
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Any actix actor that takes declared messages under a path.
+///
+/// `#[derive(NamedActor)]` implements it. Unlike a virtual actor it may have any context.
+pub trait NamedActor: Actor {}
+
+/// An error of user code.
+pub type BoxError = Box<dyn StdError + Send + Sync>;

@@ -1,0 +1,64 @@
+//! The numbers a node counts, through the `metrics` facade: prefix `archipelago_`, base units, no ids as labels.
+//!
+//! Handles are made once per arbiter and kind, so a recorder must be installed before the node starts.
+
+use archipelago_protocol::activation::DeactivateReason;
+use metrics::{Counter, Gauge, counter, gauge};
+
+/// Counters of one arbiter.
+pub(crate) struct ArbiterMeters {
+    pub(crate) late_replies: Counter,
+    pub(crate) cancelled_calls: Counter,
+    pub(crate) timeouts: Counter,
+    pub(crate) open_jobs: Gauge,
+    pub(crate) pending_calls: Gauge,
+}
+
+impl ArbiterMeters {
+    pub(crate) fn new(index: u16) -> Self {
+        let arbiter = index.to_string();
+        Self {
+            late_replies: counter!("archipelago_late_replies_total", "arbiter" => arbiter.clone()),
+            cancelled_calls: counter!("archipelago_cancelled_calls_total", "arbiter" => arbiter.clone()),
+            timeouts: counter!("archipelago_call_timeouts_total", "arbiter" => arbiter.clone()),
+            open_jobs: gauge!("archipelago_open_jobs", "arbiter" => arbiter.clone()),
+            pending_calls: gauge!("archipelago_pending_calls", "arbiter" => arbiter),
+        }
+    }
+}
+
+/// Counters of one kind on one arbiter.
+pub(crate) struct KindMeters {
+    kind: String,
+    pub(crate) messages: Counter,
+    pub(crate) activations: Counter,
+    pub(crate) activation_failures: Counter,
+    pub(crate) active: Gauge,
+}
+
+impl KindMeters {
+    pub(crate) fn new(kind: &str) -> Self {
+        let kind = kind.to_owned();
+        Self {
+            messages: counter!("archipelago_messages_total", "kind" => kind.clone()),
+            activations: counter!("archipelago_activations_total", "kind" => kind.clone()),
+            activation_failures: counter!("archipelago_activation_failures_total", "kind" => kind.clone()),
+            active: gauge!("archipelago_active_actors", "kind" => kind.clone()),
+            kind,
+        }
+    }
+
+    pub(crate) fn deactivated(&self, reason: Option<DeactivateReason>) {
+        let reason = match reason {
+            Some(DeactivateReason::Idle) => "idle",
+            Some(DeactivateReason::Requested) => "requested",
+            Some(DeactivateReason::StoppedItself) => "stopped_itself",
+            Some(DeactivateReason::Panicked) => "panicked",
+            Some(DeactivateReason::NodeStopping) => "node_stopping",
+            Some(DeactivateReason::ActivationFailed) => "activation_failed",
+            _ => "other",
+        };
+        counter!("archipelago_deactivations_total", "kind" => self.kind.clone(), "reason" => reason)
+            .increment(1);
+    }
+}

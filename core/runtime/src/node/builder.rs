@@ -1,0 +1,215 @@
+//! Putting a node together and starting it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use archipelago_protocol::contract::{Directory, PlacementDecision};
+use archipelago_protocol::identity::{ActorId, Kind, Namespace, NodeId, OwnedKey};
+use archipelago_protocol::message::WireId;
+use archipelago_protocol::session::Session;
+use archipelago_protocol::time::Millis;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::kinds::MessageEntry;
+use super::{Gate, KindShared, KindSpec, Node, NodeShared, StartError, TypedKind};
+use crate::arbiter::{self, ArbiterShared, Entry};
+use crate::env::{ArbiterRole, Environment};
+use crate::events::{Event, EventStream};
+use crate::message::{BoxError, VirtualActor};
+use crate::named::NamedActors;
+use crate::session::{self, SessionState};
+use crate::settings::NodeSettings;
+
+/// A node in the making.
+pub struct NodeBuilder {
+    namespace: String,
+    settings: NodeSettings,
+    env: Arc<dyn Environment>,
+    directory: Arc<dyn Directory>,
+    kinds: Vec<Arc<dyn KindSpec>>,
+}
+
+impl NodeBuilder {
+    /// A node without actors that will reach the world through `env` and own things through `directory`.
+    pub fn new(env: Arc<dyn Environment>, directory: Arc<dyn Directory>) -> Self {
+        let settings = NodeSettings::default();
+        Self { namespace: "default".to_owned(), settings, env, directory, kinds: Vec::new() }
+    }
+
+    /// The namespace of all its actors, the same on every node of the cluster.
+    #[must_use]
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = namespace.into();
+        self
+    }
+
+    /// Its numbers.
+    #[must_use]
+    pub fn settings(mut self, settings: NodeSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Hosts actors of type `A`, each made by `Default`.
+    #[must_use]
+    pub fn actor<A: VirtualActor + Default>(self) -> Self {
+        self.actor_with(|_, _| A::default())
+    }
+
+    /// Hosts actors of type `A`, each made by `factory` from its id and the node.
+    #[must_use]
+    pub fn actor_with<A: VirtualActor>(
+        self,
+        factory: impl Fn(&ActorId, &Node) -> A + Send + Sync + 'static,
+    ) -> Self {
+        self.try_actor_with(move |id, node| Ok(factory(id, node)))
+    }
+
+    /// Hosts actors of type `A`, each made by a `factory` that may fail: then the callers get its error.
+    #[must_use]
+    pub fn try_actor_with<A: VirtualActor>(
+        mut self,
+        factory: impl Fn(&ActorId, &Node) -> Result<A, BoxError> + Send + Sync + 'static,
+    ) -> Self {
+        self.kinds.push(Arc::new(TypedKind::<A>::new(Arc::new(factory))));
+        self
+    }
+
+    /// Opens the node's session, claims its kinds and starts its arbiters.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`]; nothing of the node runs then.
+    pub async fn start(self) -> Result<Node, StartError> {
+        let (node, entries) = self.assemble()?;
+        session::start(&node)?;
+        session::opened(&node).await?;
+        claim_kinds(&node).await?;
+        for (index, entries) in (0_u16..).zip(entries) {
+            start_arbiter(&node, index, entries).await?;
+        }
+        tracing::info!(node = %node.id, namespace = %node.namespace, "node started");
+        node.events.publish(Event::NodeStarted { node: node.id });
+        Ok(Node::of(node))
+    }
+
+    fn assemble(self) -> Result<(Arc<NodeShared>, Vec<mpsc::Receiver<Entry>>), StartError> {
+        let namespace = Namespace::new(&self.namespace).map_err(StartError::Namespace)?;
+        let kinds = self.checked_kinds()?;
+        check_messages(&self.kinds)?;
+        let count = self.settings.data_arbiters.unwrap_or_else(half_the_cores).max(1);
+        let (arbiters, entries) = (0..count).map(|_| ArbiterShared::new(self.settings.ingress)).unzip();
+        let node = NodeShared {
+            id: NodeId::new(self.env.random().max(1)),
+            namespace,
+            kinds_by_name: kinds.iter().map(|kind| (kind.kind().clone(), kind.index())).collect(),
+            kinds,
+            arbiters,
+            gate: Gate::default(),
+            session: watch::channel(SessionState::Opening).0,
+            events: EventStream::new(self.settings.event_queue),
+            named: NamedActors::default(),
+            stopping: AtomicBool::new(false),
+            settings: self.settings,
+            env: self.env,
+            directory: self.directory,
+        };
+        Ok((Arc::new(node), entries))
+    }
+
+    fn checked_kinds(&self) -> Result<Vec<Arc<KindShared>>, StartError> {
+        let mut kinds: Vec<Arc<KindShared>> = Vec::new();
+        for (index, spec) in (0_u32..).zip(&self.kinds) {
+            let name = Kind::new(spec.name())
+                .map_err(|source| StartError::Kind { kind: spec.name().to_owned(), source })?;
+            if kinds.iter().any(|known| *known.kind() == name) {
+                return Err(StartError::KindTwice { kind: spec.name().to_owned() });
+            }
+            let idle_after = self.settings.idle_after(spec.name());
+            kinds.push(Arc::new(KindShared::new(index, name, idle_after, Arc::clone(spec))));
+        }
+        Ok(kinds)
+    }
+}
+
+/// Refuses two message types with one wire id, wherever in the registry they are.
+fn check_messages(kinds: &[Arc<dyn KindSpec>]) -> Result<(), StartError> {
+    let mut known: BTreeMap<WireId, MessageEntry> = BTreeMap::new();
+    for message in kinds.iter().flat_map(|kind| kind.messages()) {
+        let first = *known.entry(message.id).or_insert(message);
+        if first.type_id != message.type_id {
+            return Err(StartError::MessageClash {
+                first: first.name.to_owned(),
+                second: message.name.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Claims one record per kind: as long as there is no sharding, one node has all actors of a kind.
+async fn claim_kinds(node: &Arc<NodeShared>) -> Result<(), StartError> {
+    let session = Session { id: node.id, ttl: node.settings.session_ttl };
+    for kind in &node.kinds {
+        let key = OwnedKey::shard(kind.kind().clone(), 0);
+        match claim(node, &key, session).await? {
+            PlacementDecision::Placed(placement) => kind.owned_here(placement.generation),
+            PlacementDecision::AlreadyPlaced(record) | PlacementDecision::Raced { winner: record } => {
+                tracing::warn!(kind = kind.name(), owner = %record.placement.node, "kind is owned elsewhere");
+                kind.owned_by(record.placement.node);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Claims until the store gives a definite answer; an unknown outcome is never taken for a grant.
+async fn claim(
+    node: &Arc<NodeShared>,
+    key: &OwnedKey,
+    session: Session,
+) -> Result<PlacementDecision, StartError> {
+    let give_up = node.env.now() + node.settings.session_ttl;
+    loop {
+        match node.directory.claim(key, session, None).await {
+            Ok(decision) => return Ok(decision),
+            Err(error) if node.env.now() >= give_up => return Err(error.into()),
+            Err(error) => {
+                tracing::warn!(%key, %error, "claim unanswered");
+                node.env.sleep(CLAIM_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn start_arbiter(
+    node: &Arc<NodeShared>,
+    index: u16,
+    entries: mpsc::Receiver<Entry>,
+) -> Result<(), StartError> {
+    let role = ArbiterRole::Data(index);
+    let (ready, is_ready) = oneshot::channel();
+    let shared = Arc::clone(node);
+    node.env.start_arbiter(role, Box::new(move || Box::pin(arbiter::run(shared, index, entries, ready))))?;
+    is_ready.await.map_err(|_| StartError::Arbiter { role: role.to_string() })
+}
+
+fn half_the_cores() -> u16 {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    u16::try_from(cores / 2).unwrap_or(u16::MAX).max(1)
+}
+
+impl fmt::Debug for NodeBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds: Vec<_> = self.kinds.iter().map(|kind| kind.name()).collect();
+        f.debug_struct("NodeBuilder")
+            .field("namespace", &self.namespace)
+            .field("kinds", &kinds)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How long to wait between two claims of the same key.
+const CLAIM_PAUSE: Millis = Millis(50);

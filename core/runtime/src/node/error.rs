@@ -1,0 +1,84 @@
+//! Why a node did not start, or did not stop cleanly.
+
+use archipelago_protocol::contract::DirectoryError;
+use archipelago_protocol::identity::ActorIdError;
+
+use crate::env::EnvironmentError;
+
+/// The node did not start; nothing of it runs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The namespace is not a valid one.
+    #[error("invalid namespace: {0}")]
+    Namespace(#[source] ActorIdError),
+    /// A kind's name is not a valid one.
+    #[error("invalid kind {kind}: {source}")]
+    Kind {
+        /// The name.
+        kind: String,
+        /// What is wrong with it.
+        source: ActorIdError,
+    },
+    /// Two actor types were registered under one kind.
+    #[error("kind {kind} is registered twice")]
+    KindTwice {
+        /// The kind.
+        kind: String,
+    },
+    /// Two messages have the same number on the wire.
+    #[error("messages {first} and {second} have the same wire id: give one of them another name")]
+    MessageClash {
+        /// One of them.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// The environment has no place to run the node.
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
+    /// The directory did not grant a session or the node's kinds.
+    #[error("the directory refused the node: {0}")]
+    Directory(#[from] DirectoryError),
+    /// The session was lost before the node could start.
+    #[error("no session: {reason}")]
+    Session {
+        /// Why, in words.
+        reason: String,
+    },
+    /// An arbiter ended before it could start.
+    #[error("arbiter {role} did not start")]
+    Arbiter {
+        /// Which one.
+        role: String,
+    },
+}
+
+/// The node stopped, but not everything ended well.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StopError {
+    /// The budget ran out before the work did; what was left was cancelled, its callers got an error.
+    #[error("{jobs} messages and {actors} actors were not finished within the budget")]
+    Unfinished {
+        /// Messages that were waiting or being handled.
+        jobs: usize,
+        /// Actors whose deactivation had not ended.
+        actors: usize,
+    },
+    /// The session was lost while the node ran.
+    #[error("the node lost its session: {reason}")]
+    SessionLost {
+        /// Why, in words.
+        reason: String,
+    },
+    /// `stop` was called twice.
+    #[error("the node is being stopped already")]
+    Twice,
+    /// The process could not listen for SIGINT and SIGTERM.
+    #[error("cannot listen for signals: {reason}")]
+    Signals {
+        /// What the system said.
+        reason: String,
+    },
+}

@@ -1,0 +1,68 @@
+//! The handle to a node that user code holds.
+
+use std::fmt;
+use std::sync::Arc;
+
+use archipelago_protocol::identity::{Namespace, NodeId};
+
+use super::NodeShared;
+use crate::events::EventStream;
+use crate::message::VirtualActor;
+use crate::refs::{ActorRef, UntypedRef};
+use crate::settings::NodeSettings;
+
+/// A running node. Cheap to clone; it stops when [`stop`](Node::stop) is called, not when handles are dropped.
+#[derive(Clone)]
+pub struct Node {
+    pub(super) shared: Arc<NodeShared>,
+}
+
+impl Node {
+    pub(crate) const fn of(shared: Arc<NodeShared>) -> Self {
+        Self { shared }
+    }
+
+    /// The actor of type `A` with this key. Costs nothing but the ref: the actor comes to life with its first
+    /// message. An invalid key shows when something is sent; [`ActorRef::id`] tells early.
+    pub fn actor<A: VirtualActor>(&self, key: impl AsRef<str>) -> ActorRef<A> {
+        ActorRef::on(&self.shared, key.as_ref())
+    }
+
+    /// The actor of a kind that is only known by name.
+    pub fn actor_ref(&self, kind: &str, key: &str) -> UntypedRef {
+        UntypedRef::on(&self.shared, kind, key)
+    }
+
+    /// The node's id, drawn when it started.
+    pub fn id(&self) -> NodeId {
+        self.shared.id()
+    }
+
+    /// The namespace of its actors.
+    pub fn namespace(&self) -> &Namespace {
+        self.shared.namespace()
+    }
+
+    /// What happens in the node.
+    pub fn events(&self) -> &EventStream {
+        self.shared.events()
+    }
+
+    /// The numbers it runs with.
+    pub fn settings(&self) -> &NodeSettings {
+        self.shared.settings()
+    }
+
+    pub(crate) const fn shared(&self) -> &Arc<NodeShared> {
+        &self.shared
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node")
+            .field("id", &self.shared.id())
+            .field("namespace", self.shared.namespace())
+            .finish()
+    }
+}

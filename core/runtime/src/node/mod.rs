@@ -1,0 +1,17 @@
+//! A node: one process that hosts actors.
+
+mod builder;
+mod error;
+mod gate;
+mod handle;
+mod kinds;
+mod shared;
+mod signals;
+mod stop;
+
+pub use builder::NodeBuilder;
+pub use error::{StartError, StopError};
+pub(crate) use gate::Gate;
+pub use handle::Node;
+pub(crate) use kinds::{KindShared, KindSpec, MessageEntry, TypedKind};
+pub(crate) use shared::NodeShared;

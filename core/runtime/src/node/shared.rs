@@ -1,0 +1,150 @@
+//! What all threads of a node share.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use archipelago_protocol::activation::DeactivateReason;
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::contract::Directory;
+use archipelago_protocol::identity::{Kind, Namespace, NodeId};
+use metrics::counter;
+
+use super::{Gate, KindShared};
+use crate::arbiter::{ArbiterLocal, ArbiterShared, Entry, with_local};
+use crate::catalog::Target;
+use crate::env::Environment;
+use crate::events::{DeadLetter, Event, EventStream};
+use crate::named::NamedActors;
+use crate::session::SessionState;
+use crate::settings::NodeSettings;
+
+/// The shared part of a node; every handle and ref points to it.
+pub(crate) struct NodeShared {
+    pub(super) id: NodeId,
+    pub(super) namespace: Namespace,
+    pub(super) settings: NodeSettings,
+    pub(super) env: Arc<dyn Environment>,
+    pub(super) directory: Arc<dyn Directory>,
+    pub(super) kinds: Vec<Arc<KindShared>>,
+    pub(super) kinds_by_name: BTreeMap<Kind, u32>,
+    pub(super) arbiters: Vec<ArbiterShared>,
+    pub(super) gate: Gate,
+    pub(super) session: tokio::sync::watch::Sender<SessionState>,
+    pub(super) events: EventStream,
+    pub(super) named: NamedActors,
+    pub(super) stopping: AtomicBool,
+}
+
+impl NodeShared {
+    /// The arbiter that hosts the actors with this hash.
+    pub(crate) fn arbiter_of(&self, hash: u64) -> u16 {
+        // The high bits: shards will use the low ones.
+        let count = self.arbiters.len().max(1) as u64;
+        u16::try_from((hash >> 32) % count).unwrap_or(0)
+    }
+
+    pub(crate) fn arbiter(&self, index: u16) -> &ArbiterShared {
+        &self.arbiters[usize::from(index)]
+    }
+
+    /// Runs `work` on an arbiter: at once if that is the present one, else when its turn comes.
+    ///
+    /// # Errors
+    ///
+    /// The arbiter's way in is full, or it has ended; nothing will run.
+    pub(crate) fn on_arbiter(
+        self: &Arc<Self>,
+        index: u16,
+        work: impl FnOnce(&Rc<ArbiterLocal>) + Send + 'static,
+    ) -> Result<(), CallError> {
+        let mut work = Some(work);
+        let here = with_local(self, index, |local| {
+            if let Some(work) = work.take() {
+                work(local);
+            }
+        });
+        match (here, work) {
+            (None, Some(work)) => self.enter(index, Entry::Work(Box::new(work))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts an entry into an arbiter's way in.
+    pub(crate) fn enter(&self, index: u16, entry: Entry) -> Result<(), CallError> {
+        use archipelago_protocol::call::Queue;
+        use tokio::sync::mpsc::error::TrySendError;
+        self.arbiter(index).ingress().try_send(entry).map_err(|error| match error {
+            TrySendError::Full(_) => {
+                CallError::Overloaded { queue: Queue::Ingress, bound: self.settings.ingress as u64 }
+            }
+            TrySendError::Closed(_) => crate::arbiter::not_serving("it has stopped"),
+        })
+    }
+
+    /// Asks one actor to leave.
+    pub(crate) fn leave(self: &Arc<Self>, kind: u32, target: Target, reason: DeactivateReason) {
+        let index = self.arbiter_of(target.hash);
+        let asked = self.on_arbiter(index, move |local| {
+            if let Some(kind) = local.any_kind(kind) {
+                kind.leave(&target, reason);
+            }
+        });
+        if let Err(error) = asked {
+            tracing::debug!(%error, "a request to deactivate did not get through");
+        }
+    }
+
+    /// Publishes a message that could not be delivered and that nobody waits for.
+    pub(crate) fn dead_letter(&self, target: String, message: &str, reason: &CallError) {
+        counter!("archipelago_dead_letters_total").increment(1);
+        tracing::debug!(target, message, %reason, "dead letter");
+        let letter = DeadLetter { target, message: message.to_owned(), reason: reason.clone() };
+        self.events.publish(Event::DeadLetter(letter));
+    }
+
+    pub(crate) fn kind_index(&self, kind: &Kind) -> Option<u32> {
+        self.kinds_by_name.get(kind).copied()
+    }
+
+    pub(crate) const fn id(&self) -> NodeId {
+        self.id
+    }
+
+    pub(crate) const fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    pub(crate) const fn settings(&self) -> &NodeSettings {
+        &self.settings
+    }
+
+    pub(crate) const fn env(&self) -> &Arc<dyn Environment> {
+        &self.env
+    }
+
+    pub(crate) const fn directory(&self) -> &Arc<dyn Directory> {
+        &self.directory
+    }
+
+    pub(crate) fn kinds(&self) -> &[Arc<KindShared>] {
+        &self.kinds
+    }
+
+    pub(crate) const fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    pub(crate) const fn session(&self) -> &tokio::sync::watch::Sender<SessionState> {
+        &self.session
+    }
+
+    pub(crate) const fn events(&self) -> &EventStream {
+        &self.events
+    }
+
+    pub(crate) const fn named(&self) -> &NamedActors {
+        &self.named
+    }
+}

@@ -1,0 +1,223 @@
+//! The everyday ref: one actor, known by its type and key.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actix::{Handler, Recipient};
+use archipelago_protocol::activation::DeactivateReason;
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::identity::ActorId;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
+
+use super::binding::Binding;
+use super::submit::{Submit, ask, tell};
+use super::{MessageRef, UntypedRef, recipient};
+use crate::arbiter::ArbiterLocal;
+use crate::call::{Call, CallCell, CallOptions};
+use crate::catalog::{JobHead, ReplyTo, Target, TypedJob};
+use crate::message::{AcceptedBy, RemoteMessage, VirtualActor};
+use crate::node::{Node, NodeShared};
+
+/// The actor of type `A` with a certain key, wherever it lives and whether or not it is active.
+///
+/// A ref is cheap to clone and to send; it serialises as the actor's id and is usable again where it is decoded.
+pub struct ActorRef<A> {
+    binding: Binding,
+    actor: PhantomData<fn() -> A>,
+}
+
+impl<A: VirtualActor> ActorRef<A> {
+    pub(crate) fn on(node: &Arc<NodeShared>, key: &str) -> Self {
+        Self::of(Binding::on(node, A::KIND, key))
+    }
+
+    pub(super) const fn of(binding: Binding) -> Self {
+        Self { binding, actor: PhantomData }
+    }
+
+    /// Asks: sends a message and waits for its reply, for as long as the node's `calls.timeout` says.
+    ///
+    /// The message is on its way when this returns; dropping the [`Call`] cancels it.
+    pub fn send<M>(&self, message: M) -> Call<M::Result>
+    where
+        M: AcceptedBy<A>,
+        A: Handler<M>,
+    {
+        self.send_with(message, CallOptions::default())
+    }
+
+    /// Asks with a deadline, flags or a trace of its own.
+    pub fn send_with<M>(&self, message: M, options: CallOptions) -> Call<M::Result>
+    where
+        M: AcceptedBy<A>,
+        A: Handler<M>,
+    {
+        ask(&self.binding, M::FLAGS, options, TypedMessage::<A, M>::new(message))
+    }
+
+    /// Tells: sends a message and waits for nothing. What cannot be delivered later becomes a dead letter.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] if it is clear at once that the message will not be delivered.
+    pub fn tell<M>(&self, message: M) -> Result<(), CallError>
+    where
+        M: AcceptedBy<A>,
+        A: Handler<M>,
+    {
+        self.tell_with(message, CallOptions::default())
+    }
+
+    /// Tells with flags, a trace, or a time after which the message is not worth handling any more.
+    ///
+    /// # Errors
+    ///
+    /// As [`tell`](Self::tell).
+    pub fn tell_with<M>(&self, message: M, options: CallOptions) -> Result<(), CallError>
+    where
+        M: AcceptedBy<A>,
+        A: Handler<M>,
+    {
+        tell(&self.binding, M::FLAGS, options, TypedMessage::<A, M>::new(message))
+    }
+
+    /// The same actor for code that knows only the message.
+    pub fn message_ref<M>(&self) -> MessageRef<M>
+    where
+        M: AcceptedBy<A>,
+        A: Handler<M>,
+    {
+        MessageRef::of(self.binding.clone())
+    }
+
+    /// The same actor as a plain actix recipient, for code written without archipelago.
+    ///
+    /// It goes through a small actor of its own, so order holds among the messages of one recipient.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] if the ref is not bound or the node has stopped.
+    pub fn recipient<M>(&self) -> Result<Recipient<M>, CallError>
+    where
+        M: AcceptedBy<A>,
+        A: Handler<M>,
+    {
+        recipient::start(self.message_ref())
+    }
+
+    /// The same actor for code that knows neither its type nor its messages.
+    pub fn untyped(&self) -> UntypedRef {
+        UntypedRef::of(self.binding.clone())
+    }
+
+    /// The same actor, as seen from `node`: for a ref that was decoded outside a node.
+    #[must_use]
+    pub fn bind(&self, node: &Node) -> Self {
+        Self::of(self.binding.bind(node.shared()))
+    }
+
+    /// Asks the actor to deactivate once the messages that run now have ended; nothing happens if it is not active.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] if the ref cannot be used at all.
+    pub fn deactivate(&self) -> Result<(), CallError> {
+        let route = self.binding.route()?;
+        route.node.leave(route.kind, route.target.clone(), DeactivateReason::Requested);
+        Ok(())
+    }
+
+    /// The actor's id.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::InvalidId`] if the key cannot be one.
+    pub fn id(&self) -> Result<&ActorId, CallError> {
+        self.binding.id()
+    }
+}
+
+/// A message of type `M` on its way to an actor of type `A`.
+struct TypedMessage<A, M> {
+    message: M,
+    actor: PhantomData<fn() -> A>,
+}
+
+impl<A, M> TypedMessage<A, M> {
+    const fn new(message: M) -> Self {
+        Self { message, actor: PhantomData }
+    }
+}
+
+impl<A, M> Submit<M::Result> for TypedMessage<A, M>
+where
+    A: VirtualActor + Handler<M>,
+    M: RemoteMessage,
+{
+    fn submit(
+        self,
+        kind: u32,
+        target: &Target,
+        head: JobHead,
+        cell: Option<Arc<CallCell<M::Result>>>,
+        on: &Rc<ArbiterLocal>,
+    ) -> Result<(), CallError> {
+        let Some(kind) = on.kind::<A>(kind) else {
+            return Err(CallError::UnknownKind { kind: A::KIND.to_owned() });
+        };
+        let reply_to = cell.map_or(ReplyTo::Nobody, ReplyTo::Caller);
+        kind.submit(target, head, Box::new(TypedJob { message: self.message, reply_to }), on)
+    }
+
+    fn name(&self) -> String {
+        M::NAME.to_owned()
+    }
+}
+
+impl<A> Clone for ActorRef<A> {
+    fn clone(&self) -> Self {
+        Self { binding: self.binding.clone(), actor: PhantomData }
+    }
+}
+
+impl<A> PartialEq for ActorRef<A> {
+    fn eq(&self, other: &Self) -> bool {
+        self.binding.id() == other.binding.id()
+    }
+}
+
+impl<A> Eq for ActorRef<A> {}
+
+impl<A> Hash for ActorRef<A> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.binding.id().ok().hash(state);
+    }
+}
+
+impl<A> fmt::Debug for ActorRef<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.binding.id() {
+            Ok(id) => write!(f, "ActorRef({id})"),
+            Err(error) => write!(f, "ActorRef({error})"),
+        }
+    }
+}
+
+impl<A> Serialize for ActorRef<A> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.binding.id().map_err(ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl<'de, A: VirtualActor> Deserialize<'de> for ActorRef<A> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let id = ActorId::deserialize(deserializer)?;
+        if id.kind().as_str() != A::KIND {
+            return Err(de::Error::custom(format_args!("{id} is no actor of kind {}", A::KIND)));
+        }
+        Ok(Self::of(Binding::decoded(id)))
+    }
+}

@@ -1,0 +1,110 @@
+//! Which actor a ref means, and on which node it is used.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::identity::{ActorId, Kind};
+
+use crate::catalog::Target;
+use crate::node::NodeShared;
+
+/// The inside of every ref to a virtual actor.
+#[derive(Clone)]
+pub(crate) struct Binding {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    target: Result<Target, CallError>,
+    bound: Option<Bound>,
+}
+
+#[derive(Clone)]
+struct Bound {
+    node: Arc<NodeShared>,
+    /// The kind's place in the node's list; none if the node does not know it.
+    kind: Option<u32>,
+}
+
+/// What a message needs to get on its way.
+pub(crate) struct Route<'a> {
+    pub(crate) node: &'a Arc<NodeShared>,
+    pub(crate) kind: u32,
+    pub(crate) target: &'a Target,
+}
+
+impl Binding {
+    /// The actor of `kind` with `key` in the namespace of `node`. What is wrong with the names shows when the
+    /// ref is used.
+    pub(crate) fn on(node: &Arc<NodeShared>, kind: &str, key: &str) -> Self {
+        let id = match Kind::new(kind) {
+            Ok(name) => {
+                let known = node.kind_index(&name).and_then(|index| node.kinds().get(index as usize));
+                node.namespace().actor_id_of(known.map_or(&name, |known| known.kind()), key)
+            }
+            Err(error) => Err(error),
+        };
+        Self::new(id.map_err(CallError::from), Some(node))
+    }
+
+    /// The actor with this id, bound to the node that is decoding now, if one is.
+    pub(crate) fn decoded(id: ActorId) -> Self {
+        DECODING.with_borrow(|node| Self::new(Ok(id), node.as_ref()))
+    }
+
+    /// The same actor, as seen from `node`.
+    pub(crate) fn bind(&self, node: &Arc<NodeShared>) -> Self {
+        Self::new(self.inner.target.clone().map(|target| target.id), Some(node))
+    }
+
+    fn new(id: Result<ActorId, CallError>, node: Option<&Arc<NodeShared>>) -> Self {
+        let target = id.map(|id| Target { hash: id.stable_hash(), id });
+        let bound = node.map(|node| Bound {
+            node: Arc::clone(node),
+            kind: target.as_ref().ok().and_then(|target| node.kind_index(target.id.kind())),
+        });
+        Self { inner: Arc::new(Inner { target, bound }) }
+    }
+
+    /// The actor's id.
+    pub(crate) fn id(&self) -> Result<&ActorId, CallError> {
+        match &self.inner.target {
+            Ok(target) => Ok(&target.id),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    /// Where a message has to go.
+    pub(crate) fn route(&self) -> Result<Route<'_>, CallError> {
+        let target = match &self.inner.target {
+            Ok(target) => target,
+            Err(error) => return Err(error.clone()),
+        };
+        let Some(Bound { node, kind }) = &self.inner.bound else { return Err(CallError::Unbound) };
+        if node.namespace() != target.id.namespace() {
+            return Err(CallError::ForeignNamespace {
+                ours: node.namespace().to_string(),
+                theirs: target.id.namespace().to_string(),
+            });
+        }
+        let kind = kind.ok_or_else(|| CallError::UnknownKind { kind: target.id.kind().to_string() })?;
+        Ok(Route { node, kind, target })
+    }
+}
+
+thread_local! {
+    static DECODING: RefCell<Option<Arc<NodeShared>>> = const { RefCell::new(None) };
+}
+
+/// Runs `decode` so that refs found in messages are bound to `node`.
+pub(crate) fn decoding<T>(node: &Arc<NodeShared>, decode: impl FnOnce() -> T) -> T {
+    struct Back(Option<Arc<NodeShared>>);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            DECODING.set(self.0.take());
+        }
+    }
+    let _back = Back(DECODING.replace(Some(Arc::clone(node))));
+    decode()
+}

@@ -1,0 +1,120 @@
+//! A ref for code that knows the message and not the actor.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::identity::ActorId;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
+
+use super::binding::Binding;
+use super::submit::{Submit, ask, tell};
+use crate::arbiter::ArbiterLocal;
+use crate::call::{Call, CallCell, CallOptions};
+use crate::catalog::{JobHead, ReplyTo, Target, TypedJob};
+use crate::message::RemoteMessage;
+use crate::node::Node;
+
+/// Some actor that takes messages of type `M`. Serialises like an `ActorRef`.
+pub struct MessageRef<M> {
+    binding: Binding,
+    message: PhantomData<fn(M)>,
+}
+
+impl<M: RemoteMessage> MessageRef<M> {
+    pub(super) const fn of(binding: Binding) -> Self {
+        Self { binding, message: PhantomData }
+    }
+
+    /// Asks: sends a message and waits for its reply.
+    pub fn send(&self, message: M) -> Call<M::Result> {
+        self.send_with(message, CallOptions::default())
+    }
+
+    /// Asks with a deadline, flags or a trace of its own.
+    pub fn send_with(&self, message: M, options: CallOptions) -> Call<M::Result> {
+        ask(&self.binding, M::FLAGS, options, AnyActors(message))
+    }
+
+    /// Tells: sends a message and waits for nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] if it is clear at once that the message will not be delivered.
+    pub fn tell(&self, message: M) -> Result<(), CallError> {
+        tell(&self.binding, M::FLAGS, CallOptions::default(), AnyActors(message))
+    }
+
+    /// The same actor, as seen from `node`.
+    #[must_use]
+    pub fn bind(&self, node: &Node) -> Self {
+        Self::of(self.binding.bind(node.shared()))
+    }
+
+    /// The actor's id.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::InvalidId`] if the key cannot be one.
+    pub fn id(&self) -> Result<&ActorId, CallError> {
+        self.binding.id()
+    }
+
+    pub(super) const fn binding(&self) -> &Binding {
+        &self.binding
+    }
+}
+
+/// A message whose actor's type is not known here.
+struct AnyActors<M>(M);
+
+impl<M: RemoteMessage> Submit<M::Result> for AnyActors<M> {
+    fn submit(
+        self,
+        kind: u32,
+        target: &Target,
+        head: JobHead,
+        cell: Option<Arc<CallCell<M::Result>>>,
+        on: &Rc<ArbiterLocal>,
+    ) -> Result<(), CallError> {
+        let Some(kind) = on.any_kind(kind) else {
+            return Err(CallError::UnknownKind { kind: target.id.kind().to_string() });
+        };
+        let reply_to = cell.map_or(ReplyTo::Nobody, ReplyTo::Caller);
+        let job = Box::new(TypedJob { message: self.0, reply_to });
+        kind.submit_boxed(target, head, (M::WIRE_ID, job), on)
+    }
+
+    fn name(&self) -> String {
+        M::NAME.to_owned()
+    }
+}
+
+impl<M> Clone for MessageRef<M> {
+    fn clone(&self) -> Self {
+        Self { binding: self.binding.clone(), message: PhantomData }
+    }
+}
+
+impl<M> fmt::Debug for MessageRef<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.binding.id() {
+            Ok(id) => write!(f, "MessageRef({id})"),
+            Err(error) => write!(f, "MessageRef({error})"),
+        }
+    }
+}
+
+impl<M> Serialize for MessageRef<M> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.binding.id().map_err(ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl<'de, M: RemoteMessage> Deserialize<'de> for MessageRef<M> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::of(Binding::decoded(ActorId::deserialize(deserializer)?)))
+    }
+}

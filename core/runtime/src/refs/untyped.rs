@@ -1,0 +1,132 @@
+//! A ref for code that knows neither the actor's type nor its messages: everything is bytes.
+
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::identity::ActorId;
+use archipelago_protocol::message::{Codec, MessageFlags, wire_id};
+use bytes::Bytes;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
+
+use super::ActorRef;
+use super::binding::Binding;
+use super::submit::{Submit, ask, tell};
+use crate::arbiter::ArbiterLocal;
+use crate::call::{Call, CallCell, CallOptions};
+use crate::catalog::{Encoded, JobHead, Target};
+use crate::message::VirtualActor;
+use crate::node::{Node, NodeShared};
+
+/// An actor known by kind and key.
+#[derive(Clone)]
+pub struct UntypedRef {
+    binding: Binding,
+}
+
+impl UntypedRef {
+    pub(crate) fn on(node: &Arc<NodeShared>, kind: &str, key: &str) -> Self {
+        Self::of(Binding::on(node, kind, key))
+    }
+
+    pub(super) const fn of(binding: Binding) -> Self {
+        Self { binding }
+    }
+
+    /// Asks with an encoded message; the reply comes back encoded the same way.
+    pub fn send_encoded(&self, message: &str, codec: Codec, payload: impl Into<Bytes>) -> Call<Bytes> {
+        let job = EncodedMessage { name: message.to_owned(), codec, payload: payload.into() };
+        ask(&self.binding, MessageFlags::empty(), CallOptions::default(), job)
+    }
+
+    /// Tells with an encoded message.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] if it is clear at once that the message will not be delivered.
+    pub fn tell_encoded(
+        &self,
+        message: &str,
+        codec: Codec,
+        payload: impl Into<Bytes>,
+    ) -> Result<(), CallError> {
+        let job = EncodedMessage { name: message.to_owned(), codec, payload: payload.into() };
+        tell(&self.binding, MessageFlags::empty(), CallOptions::default(), job)
+    }
+
+    /// The same actor with its type; `None` if it is of another kind.
+    pub fn typed<A: VirtualActor>(&self) -> Option<ActorRef<A>> {
+        let same = self.binding.id().is_ok_and(|id| id.kind().as_str() == A::KIND);
+        same.then(|| ActorRef::of(self.binding.clone()))
+    }
+
+    /// The same actor, as seen from `node`.
+    #[must_use]
+    pub fn bind(&self, node: &Node) -> Self {
+        Self::of(self.binding.bind(node.shared()))
+    }
+
+    /// The actor's id.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::InvalidId`] if kind or key cannot be one.
+    pub fn id(&self) -> Result<&ActorId, CallError> {
+        self.binding.id()
+    }
+}
+
+struct EncodedMessage {
+    name: String,
+    codec: Codec,
+    payload: Bytes,
+}
+
+impl Submit<Bytes> for EncodedMessage {
+    fn submit(
+        self,
+        kind: u32,
+        target: &Target,
+        head: JobHead,
+        cell: Option<Arc<CallCell<Bytes>>>,
+        on: &Rc<ArbiterLocal>,
+    ) -> Result<(), CallError> {
+        let Some(kind) = on.any_kind(kind) else {
+            return Err(CallError::UnknownKind { kind: target.id.kind().to_string() });
+        };
+        let message = Encoded {
+            id: wire_id(&self.name),
+            name: &self.name,
+            bytes: &self.payload,
+            codec: self.codec,
+            reply_to: cell,
+        };
+        kind.submit_encoded(target, head, message, on)
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+}
+
+impl fmt::Debug for UntypedRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.binding.id() {
+            Ok(id) => write!(f, "UntypedRef({id})"),
+            Err(error) => write!(f, "UntypedRef({error})"),
+        }
+    }
+}
+
+impl Serialize for UntypedRef {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.binding.id().map_err(ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for UntypedRef {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::of(Binding::decoded(ActorId::deserialize(deserializer)?)))
+    }
+}

@@ -1,0 +1,252 @@
+//! The actor that keeps the node's session alive, on the control arbiter.
+//!
+//! Every decision is [`SessionHolder`]'s; this shell sends what it asks for, gives up waiting in time, reads the
+//! clock, and keeps the node's gate where every job can see it.
+
+use std::sync::Arc;
+
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
+use archipelago_protocol::contract::DirectoryError;
+use archipelago_protocol::identity::NodeInfo;
+use archipelago_protocol::session::{
+    HolderAction, HolderEvent, LeaseAnswer, LeaseOutcome, Session, SessionHolder, times,
+};
+use archipelago_protocol::time::Millis;
+use futures_util::future::{Either, select};
+
+use crate::env::ArbiterRole;
+use crate::events::Event;
+use crate::node::{NodeShared, StartError};
+
+/// How the node's session stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SessionState {
+    /// Not confirmed yet.
+    Opening,
+    /// Confirmed; the gate says until when.
+    Live,
+    /// Everything has ended: close it.
+    Closing,
+    /// Closed by the node itself.
+    Closed,
+    /// Gone for ever.
+    Lost(String),
+}
+
+/// Starts the control arbiter with the session's actor on it.
+pub(crate) fn start(node: &Arc<NodeShared>) -> Result<(), StartError> {
+    let shared = Arc::clone(node);
+    node.env().start_arbiter(ArbiterRole::Control, Box::new(move || Box::pin(keep_session(shared))))?;
+    Ok(())
+}
+
+/// Waits until the session is live.
+pub(crate) async fn opened(node: &NodeShared) -> Result<(), StartError> {
+    let mut states = node.session().subscribe();
+    let state = states.wait_for(|state| *state != SessionState::Opening).await;
+    match state.as_deref() {
+        Ok(SessionState::Live) => Ok(()),
+        Ok(SessionState::Lost(reason)) => Err(StartError::Session { reason: reason.clone() }),
+        _ => Err(StartError::Session { reason: "the node was stopped".to_owned() }),
+    }
+}
+
+/// Closes the session, waiting no longer than one attempt may take.
+pub(crate) async fn close(node: &NodeShared) {
+    let mut states = node.session().subscribe();
+    node.session().send_if_modified(|state| {
+        let open = matches!(state, SessionState::Opening | SessionState::Live);
+        if open {
+            *state = SessionState::Closing;
+        }
+        open
+    });
+    let over = states.wait_for(|state| matches!(state, SessionState::Closed | SessionState::Lost(_)));
+    let patience = node.env().sleep(times::attempt_timeout(node.settings().session_ttl));
+    if let Either::Right(_) = select(std::pin::pin!(over), patience).await {
+        tracing::warn!(node = %node.id(), "the session's close is unanswered; it ends by itself");
+    }
+}
+
+/// The main task of the control arbiter.
+async fn keep_session(node: Arc<NodeShared>) {
+    let mut states = node.session().subscribe();
+    let actor = SessionActor::new(Arc::clone(&node)).start();
+    let closing =
+        states.wait_for(|state| matches!(state, SessionState::Closing | SessionState::Lost(_))).await;
+    let asked = closing.is_ok_and(|state| *state == SessionState::Closing);
+    if asked {
+        actor.do_send(Happened(HolderEvent::Close));
+        // The sender lives in `node`, so this cannot fail before the state is there.
+        let _ = states.wait_for(|state| matches!(state, SessionState::Closed | SessionState::Lost(_))).await;
+    }
+}
+
+// ---- messages ----
+
+/// Something the machine must know.
+struct Happened(HolderEvent);
+
+impl Message for Happened {
+    type Result = ();
+}
+
+// ---- state ----
+
+struct SessionActor {
+    node: Arc<NodeShared>,
+    holder: SessionHolder,
+    first: Vec<HolderAction>,
+    wake: Option<SpawnHandle>,
+}
+
+impl SessionActor {
+    fn new(node: Arc<NodeShared>) -> Self {
+        let session = Session { id: node.id(), ttl: node.settings().session_ttl };
+        let (holder, first) = SessionHolder::open(node.env().now(), session, node.env().random());
+        Self { node, holder, first, wake: None }
+    }
+
+    fn apply(&mut self, event: HolderEvent, ctx: &mut Context<Self>) {
+        let actions = self.holder.handle(self.node.env().now(), event);
+        self.carry_out(actions, ctx);
+    }
+
+    fn carry_out(&mut self, actions: Vec<HolderAction>, ctx: &mut Context<Self>) {
+        let directory = Arc::clone(self.node.directory());
+        for action in actions {
+            let directory = Arc::clone(&directory);
+            match action {
+                HolderAction::SendOpen { session, nonce } => {
+                    let open = async move { outcome(directory.open_session(session, nonce).await) };
+                    self.attempt(open, LeaseOutcome::Unknown, HolderEvent::OpenAnswered, ctx);
+                }
+                HolderAction::SendBeat(beat) => {
+                    let answered = move |outcome| HolderEvent::BeatAnswered { seq: beat.seq, outcome };
+                    let send = async move { outcome(directory.beat(beat).await) };
+                    self.attempt(send, LeaseOutcome::Unknown, answered, ctx);
+                }
+                HolderAction::ReadBack(id) => {
+                    let read = async move {
+                        directory.lease(id).await.map_or(HolderEvent::ReadFailed, HolderEvent::Seen)
+                    };
+                    self.attempt(read, HolderEvent::ReadFailed, |event| event, ctx);
+                }
+                HolderAction::Announce => self.announce(ctx),
+                HolderAction::Gate(gate) => self.node.gate().set(gate.serve_until, gate.fence_at),
+                HolderAction::SendClose(session) => {
+                    let close = async move { directory.close_session(session).await };
+                    ctx.spawn(close.into_actor(self).map(|closed, actor, _| actor.closed(closed)));
+                }
+                HolderAction::Lost { reason, .. } => self.lost(format!("{reason:?}")),
+                HolderAction::WakeAt(at) => self.wake_at(at, ctx),
+            }
+        }
+        self.note_live();
+    }
+
+    /// Runs one request to the directory and feeds its end to the machine; `late` if none comes in time.
+    fn attempt<T: 'static>(
+        &self,
+        request: impl Future<Output = T> + 'static,
+        late: T,
+        event: impl FnOnce(T) -> HolderEvent + 'static,
+        ctx: &mut Context<Self>,
+    ) {
+        let patience = self.node.env().sleep(times::attempt_timeout(self.holder.session().ttl));
+        let bounded = async move {
+            match select(std::pin::pin!(request), patience).await {
+                Either::Left((answer, _)) => answer,
+                Either::Right(_) => late,
+            }
+        };
+        ctx.spawn(bounded.into_actor(self).map(|answer, actor, ctx| actor.apply(event(answer), ctx)));
+    }
+
+    /// Puts the poster up; the machine asks again with the next confirmed beat if this fails.
+    fn announce(&self, ctx: &mut Context<Self>) {
+        let (directory, info) = (Arc::clone(self.node.directory()), self.info());
+        let announce = async move { directory.announce(&info).await };
+        ctx.spawn(announce.into_actor(self).map(|announced, actor, ctx| match announced {
+            Ok(()) => actor.apply(HolderEvent::Announced, ctx),
+            Err(error) => tracing::warn!(%error, "announcement unanswered"),
+        }));
+    }
+
+    fn info(&self) -> NodeInfo {
+        let settings = self.node.settings();
+        NodeInfo {
+            id: self.node.id(),
+            name: settings.name.clone(),
+            address: settings.address.clone(),
+            roles: settings.roles.iter().cloned().collect(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    fn wake_at(&mut self, at: Millis, ctx: &mut Context<Self>) {
+        if let Some(earlier) = self.wake.take() {
+            ctx.cancel_future(earlier);
+        }
+        let env = self.node.env();
+        let sleep = env.sleep(at.since(env.now()));
+        self.wake = Some(ctx.spawn(sleep.into_actor(self).map(|(), actor, ctx| {
+            actor.wake = None;
+            let nonce = actor.node.env().random();
+            actor.apply(HolderEvent::Wake { nonce }, ctx);
+        })));
+    }
+
+    fn note_live(&self) {
+        if self.holder.serving(self.node.env().now()) {
+            self.node.session().send_if_modified(|state| {
+                let opening = *state == SessionState::Opening;
+                if opening {
+                    *state = SessionState::Live;
+                }
+                opening
+            });
+        }
+    }
+
+    fn lost(&self, reason: String) {
+        tracing::error!(node = %self.node.id(), reason, "session lost: the node serves no longer");
+        self.node.events().publish(Event::SessionLost { node: self.node.id(), reason: reason.clone() });
+        self.node.session().send_replace(SessionState::Lost(reason));
+    }
+
+    fn closed(&self, closed: Result<(), DirectoryError>) {
+        if let Err(error) = closed {
+            tracing::warn!(%error, "the session's close is unanswered; it ends by itself");
+        }
+        self.node.session().send_replace(SessionState::Closed);
+    }
+}
+
+impl Actor for SessionActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Context<Self>) {
+        let first = std::mem::take(&mut self.first);
+        self.carry_out(first, ctx);
+    }
+}
+
+// ---- handlers ----
+
+impl Handler<Happened> for SessionActor {
+    type Result = ();
+
+    fn handle(&mut self, Happened(event): Happened, ctx: &mut Context<Self>) {
+        self.apply(event, ctx);
+    }
+}
+
+fn outcome(answer: Result<LeaseAnswer, DirectoryError>) -> LeaseOutcome {
+    match answer {
+        Ok(LeaseAnswer::Applied(version)) => LeaseOutcome::Applied(version),
+        Ok(LeaseAnswer::Found(found)) => LeaseOutcome::Found(found),
+        Err(DirectoryError::Unavailable { .. }) => LeaseOutcome::Unavailable,
+        Err(_) => LeaseOutcome::Unknown,
+    }
+}

@@ -1,0 +1,71 @@
+//! The numbers a node runs with.
+
+use std::collections::BTreeMap;
+
+use archipelago_protocol::identity::NodeAddress;
+use archipelago_protocol::time::Millis;
+
+/// The bounds and times of a node. The facade reads them from configuration; the defaults are these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeSettings {
+    /// A name for people. Default `node`.
+    pub name: String,
+    /// Where the node says it can be reached. Default `localhost:0`: nowhere, it has no transport.
+    pub address: NodeAddress,
+    /// The roles of this node.
+    pub roles: Vec<String>,
+    /// How many data arbiters the node has; `None` means half the cores, at least one.
+    pub data_arbiters: Option<u16>,
+    /// How long `stop` lets running work finish. Default 30 s.
+    pub stop_budget: Millis,
+    /// The deadline of a call that names none. Default 5 s.
+    pub call_timeout: Millis,
+    /// How many jobs may wait in one actor's inbox. Default 1,024.
+    pub inbox: usize,
+    /// How many calls may be pending on one arbiter. Default 65,536.
+    pub pending_calls: usize,
+    /// How many messages from other threads may wait at one arbiter. Default 65,536.
+    pub ingress: usize,
+    /// When an idle actor is deactivated; `Millis::MAX` means never. Default 10 min.
+    pub idle_after: Millis,
+    /// The same for single kinds.
+    pub idle_after_by_kind: BTreeMap<String, Millis>,
+    /// How long `on_activate` may take. Default 30 s.
+    pub activate_timeout: Millis,
+    /// How long `on_deactivate` may take. Default 10 s.
+    pub deactivate_timeout: Millis,
+    /// How many events a slow subscriber may be behind. Default 1,024.
+    pub event_queue: usize,
+    /// How long the node's session lives without a beat. Default 6 s.
+    pub session_ttl: Millis,
+}
+
+impl NodeSettings {
+    /// The idle time of `kind`.
+    pub fn idle_after(&self, kind: &str) -> Millis {
+        self.idle_after_by_kind.get(kind).copied().unwrap_or(self.idle_after)
+    }
+}
+
+impl Default for NodeSettings {
+    fn default() -> Self {
+        Self {
+            name: "node".to_owned(),
+            address: NodeAddress::new("localhost", 0).expect("a plain host name is valid"),
+            roles: Vec::new(),
+            data_arbiters: None,
+            stop_budget: Millis(30_000),
+            call_timeout: Millis(5_000),
+            inbox: 1_024,
+            pending_calls: 65_536,
+            ingress: 65_536,
+            idle_after: Millis(600_000),
+            idle_after_by_kind: BTreeMap::new(),
+            activate_timeout: Millis(30_000),
+            deactivate_timeout: Millis(10_000),
+            event_queue: 1_024,
+            session_ttl: Millis(6_000),
+        }
+    }
+}

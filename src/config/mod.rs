@@ -1,0 +1,43 @@
+//! The settings of a node and how they are read.
+//!
+//! Layers, weakest first: the defaults in code, `archipelago.toml`, `archipelago.<profile>.toml`, environment
+//! variables, builder calls. [`Loader`] reads and merges them; [`Settings`] is what comes out. Keys are
+//! checked in each layer before the merge, so one [`ConfigError`] names every mistake, each with its file and
+//! line or its variable.
+//!
+//! # Environment
+//!
+//! - `ARCHIPELAGO_CONFIG` names the file to read instead of `archipelago.toml`; it must exist.
+//! - `ARCHIPELAGO_PROFILE` names the profile; the file of a named profile must exist.
+//! - `ARCHIPELAGO_SECTION__KEY` sets `section.key`. A key outside every section has an empty section:
+//!   `ARCHIPELAGO__NAMESPACE`. The name of an actor kind keeps its case:
+//!   `ARCHIPELAGO_ACTORS__KINDS__Account__IDLE_AFTER`.
+//! - Every other variable, `ARCHIPELAGO_TEST_*` among them, is not configuration.
+//!
+//! Durations are text (`"500ms"`, `"10min"`), sizes too (`"64 MiB"`), and a secret is the name of a file that
+//! holds it.
+
+mod backend;
+mod error;
+mod layer;
+mod leaf;
+mod load;
+mod schema;
+mod secret;
+mod settings;
+mod size;
+mod span;
+
+pub use backend::{BackendKind, UnknownBackend};
+pub use error::{ConfigError, Fault, Origin, Problem};
+pub use load::Loader;
+pub use secret::{Secret, SecretError, SecretFile};
+pub use settings::{
+    ActorSettings, BackendSettings, CallSettings, EventSettings, KindSettings, NodeSettings, SessionSettings,
+    Settings, TtlTooShort,
+};
+pub use size::{BadSize, Size};
+pub use span::Idle;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! Every key there is, what it holds, and the variable that sets it.
+//!
+//! Serde stops at the first mistake and knows no lines. This table lets each layer be checked key by key before
+//! the merge; a test keeps it equal to the fields of [`Settings`](super::Settings).
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+
+use archipelago_protocol::identity::Namespace;
+use figment::value::Value;
+
+use super::backend::BackendKind;
+use super::leaf::{Arbiters, Leaf, Shape, Text};
+use super::span::{Idle, Span};
+
+/// One key: its path, where `*` stands for a name the user chooses, and the type of its value.
+pub(super) struct Key {
+    path: &'static [&'static str],
+    shape: Shape,
+    expected: fn() -> String,
+    fits: fn(&Value) -> bool,
+}
+
+/// What stands at a path.
+pub(super) enum Found {
+    /// A key with a value.
+    Key(&'static Key),
+    /// A table of further keys.
+    Section,
+    /// Nothing; these names would be known in its place.
+    Unknown(Vec<&'static str>),
+}
+
+impl Key {
+    const fn of<T: Leaf>(path: &'static [&'static str]) -> Self {
+        Self { path, shape: T::SHAPE, expected: T::expected, fits: |value| value.deserialize::<T>().is_ok() }
+    }
+
+    /// The value that the text of a variable or of a builder call stands for.
+    pub(super) fn read(&self, text: &str) -> Value {
+        self.shape.read(text)
+    }
+
+    pub(super) fn fits(&self, value: &Value) -> bool {
+        (self.fits)(value)
+    }
+
+    pub(super) fn expected(&self) -> String {
+        (self.expected)()
+    }
+}
+
+/// Looks a path up as it is written in a file or in a builder call.
+pub(super) fn find(path: &[String]) -> Found {
+    let under = |key: &&Key| key.path.len() >= path.len() && matches(key.path, path);
+    match KEYS.iter().find(under) {
+        Some(key) if key.path.len() == path.len() => Found::Key(key),
+        Some(_) => Found::Section,
+        None => Found::Unknown(beside(path)),
+    }
+}
+
+/// The path that the segments of a variable's name mean: names of ours regardless of case, names that the user
+/// chooses as they are. Without a matching key, all in lower case.
+pub(super) fn path_of_variable(segments: &[&str]) -> Vec<String> {
+    let same = |(ours, theirs): (&&str, &&str)| *ours == ANY || ours.eq_ignore_ascii_case(theirs);
+    let key =
+        KEYS.iter().find(|key| key.path.len() == segments.len() && key.path.iter().zip(segments).all(same));
+    let segment = |(at, theirs): (usize, &&str)| match key {
+        Some(key) if key.path[at] == ANY => (*theirs).to_owned(),
+        _ => theirs.to_ascii_lowercase(),
+    };
+    segments.iter().enumerate().map(segment).collect()
+}
+
+/// The variable that sets the key at `path`; none where there is no key.
+pub(super) fn variable_of(path: &[String]) -> Option<String> {
+    let Found::Key(key) = find(path) else { return None };
+    let segment = |(ours, theirs): (&&str, &String)| match *ours {
+        ANY => theirs.clone(),
+        _ => theirs.to_ascii_uppercase(),
+    };
+    let segments: Vec<String> = key.path.iter().zip(path).map(segment).collect();
+    let section = if segments.len() == 1 { "_" } else { "" };
+    Some(format!("{PREFIX}{section}{}", segments.join("__")))
+}
+
+/// The variable that was probably meant by one that lacks the double underscore: `ARCHIPELAGO_NAMESPACE`.
+pub(super) fn variable_meant_by(name: &str) -> Option<String> {
+    let own: Vec<String> = KEYS.iter().filter_map(|key| variable_of(&owned(key.path))).collect();
+    own.into_iter().find(|variable| variable.replace("__", "_") == name)
+}
+
+/// What all our variables begin with.
+pub(super) const PREFIX: &str = "ARCHIPELAGO_";
+
+fn matches(pattern: &[&str], path: &[String]) -> bool {
+    pattern.iter().zip(path).all(|(ours, theirs)| *ours == ANY || ours == theirs)
+}
+
+fn beside(path: &[String]) -> Vec<&'static str> {
+    let parent = &path[..path.len().saturating_sub(1)];
+    let siblings = KEYS.iter().filter(|key| key.path.len() > parent.len() && matches(key.path, parent));
+    let names: BTreeSet<&str> =
+        siblings.map(|key| key.path[parent.len()]).filter(|name| *name != ANY).collect();
+    names.into_iter().collect()
+}
+
+fn owned(path: &[&str]) -> Vec<String> {
+    path.iter().map(|segment| (*segment).to_owned()).collect()
+}
+
+const ANY: &str = "*";
+
+static KEYS: [Key; 16] = [
+    Key::of::<Namespace>(&["namespace"]),
+    Key::of::<Text>(&["node", "name"]),
+    Key::of::<BTreeSet<String>>(&["node", "roles"]),
+    Key::of::<Arbiters>(&["node", "data_arbiters"]),
+    Key::of::<Span>(&["node", "stop_budget"]),
+    Key::of::<Span>(&["calls", "timeout"]),
+    Key::of::<Span>(&["calls", "tell_ttl"]),
+    Key::of::<NonZeroU32>(&["calls", "inbox"]),
+    Key::of::<NonZeroU32>(&["calls", "pending"]),
+    Key::of::<NonZeroU32>(&["calls", "ingress"]),
+    Key::of::<Idle>(&["actors", "idle_after"]),
+    Key::of::<Idle>(&["actors", "kinds", ANY, "idle_after"]),
+    Key::of::<NonZeroU32>(&["events", "subscriber_queue"]),
+    Key::of::<Span>(&["session", "ttl"]),
+    Key::of::<Span>(&["session", "heartbeat"]),
+    Key::of::<BackendKind>(&["backend", "kind"]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::{KindSettings, Settings};
+    use super::*;
+
+    fn leaves(value: &Value, path: &mut Vec<String>, found: &mut Vec<(String, bool)>) {
+        if let Some(dict) = value.as_dict().filter(|dict| !dict.is_empty()) {
+            for (name, value) in dict {
+                path.push(name.clone());
+                leaves(value, path, found);
+                path.pop();
+            }
+            return;
+        }
+        let fits = matches!(find(path), Found::Key(key) if key.fits(value));
+        found.push((path.join("."), fits));
+    }
+
+    #[test]
+    fn every_field_of_the_settings_is_a_key_that_its_own_default_fits() {
+        let mut settings = Settings::default();
+        let own = KindSettings { idle_after: Some(Idle::Never) };
+        settings.actors.kinds.insert(ANY.to_owned(), own);
+        let mut found = Vec::new();
+        leaves(&Value::serialize(&settings).unwrap(), &mut Vec::new(), &mut found);
+        let misfits: Vec<_> = found.iter().filter(|(_, fits)| !fits).collect();
+        assert!(misfits.is_empty(), "{misfits:?}");
+        let fields: BTreeSet<String> = found.into_iter().map(|(path, _)| path).collect();
+        let keys: BTreeSet<String> = KEYS.iter().map(|key| key.path.join(".")).collect();
+        assert_eq!(fields, keys);
+    }
+
+    #[test]
+    fn variable_of_a_key_leads_back_to_it() {
+        for key in &KEYS {
+            let path: Vec<String> = key.path.iter().map(|name| (*name).replace(ANY, "BankAccount")).collect();
+            let variable = variable_of(&path).unwrap();
+            let rest = variable.strip_prefix(PREFIX).unwrap();
+            let segments: Vec<&str> = rest.trim_start_matches('_').split("__").collect();
+            assert_eq!(path_of_variable(&segments), path);
+        }
+    }
+
+    #[test]
+    fn variable_with_one_underscore_too_few_is_recognised() {
+        assert_eq!(variable_meant_by("ARCHIPELAGO_NAMESPACE").as_deref(), Some("ARCHIPELAGO__NAMESPACE"));
+        assert_eq!(
+            variable_meant_by("ARCHIPELAGO_CALLS_TIMEOUT").as_deref(),
+            Some("ARCHIPELAGO_CALLS__TIMEOUT")
+        );
+        assert_eq!(variable_meant_by("ARCHIPELAGO_PROFILE"), None);
+    }
+}

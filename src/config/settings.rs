@@ -1,0 +1,259 @@
+//! The settings of a node: one struct per section, with the defaults.
+//!
+//! Each field is a type that refuses what makes no sense (zero queues, a lease shorter than three heartbeats),
+//! so a [`Settings`] that exists can be used as it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::{NonZeroU16, NonZeroU32};
+use std::time::Duration;
+
+use archipelago_protocol::identity::Namespace;
+use humantime_serde::re::humantime::format_duration;
+use serde::{Deserialize, Serialize};
+
+use super::backend::BackendKind;
+use super::leaf::arbiters;
+use super::span::{self, Idle};
+
+/// Everything a node can be told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The cluster's namespace: part of every actor id. Messages never cross it.
+    pub namespace: Namespace,
+    /// This process.
+    pub node: NodeSettings,
+    /// Messages to actors.
+    pub calls: CallSettings,
+    /// Virtual actors.
+    pub actors: ActorSettings,
+    /// Subscriptions to events.
+    pub events: EventSettings,
+    /// The lease of this node in the directory.
+    pub session: SessionSettings,
+    /// The store behind the directory.
+    pub backend: BackendSettings,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            namespace: Namespace::new("default").expect("the default is a namespace"),
+            node: NodeSettings::default(),
+            calls: CallSettings::default(),
+            actors: ActorSettings::default(),
+            events: EventSettings::default(),
+            session: SessionSettings::default(),
+            backend: BackendSettings::default(),
+        }
+    }
+}
+
+/// `[node]`: this process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct NodeSettings {
+    /// The name people know it by, in logs and in the dashboard. Need not be unique.
+    pub name: String,
+    /// What it is for; kinds can be bound to roles.
+    pub roles: BTreeSet<String>,
+    /// Threads that run actors; none ("auto") is half the cores, at least one.
+    #[serde(with = "arbiters")]
+    pub data_arbiters: Option<NonZeroU16>,
+    /// How long a stop may take before what is left is dropped.
+    #[serde(with = "span")]
+    pub stop_budget: Duration,
+}
+
+impl Default for NodeSettings {
+    fn default() -> Self {
+        Self {
+            name: "node".to_owned(),
+            roles: BTreeSet::new(),
+            data_arbiters: None,
+            stop_budget: Duration::from_secs(30),
+        }
+    }
+}
+
+/// `[calls]`: messages to actors, and how many of them may wait where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct CallSettings {
+    /// The deadline of a call that names none.
+    #[serde(with = "span")]
+    pub timeout: Duration,
+    /// How long a message without an answer may be under way.
+    #[serde(with = "span")]
+    pub tell_ttl: Duration,
+    /// Messages that may wait in one actor's inbox.
+    pub inbox: NonZeroU32,
+    /// Calls of one lane that may await their answer.
+    pub pending: NonZeroU32,
+    /// Messages from foreign threads that may wait to enter the node.
+    pub ingress: NonZeroU32,
+}
+
+impl Default for CallSettings {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(5),
+            tell_ttl: Duration::from_secs(5),
+            inbox: count::<1024>(),
+            pending: count::<65_536>(),
+            ingress: count::<65_536>(),
+        }
+    }
+}
+
+/// `[actors]`: virtual actors.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct ActorSettings {
+    /// When an idle actor is deactivated.
+    pub idle_after: Idle,
+    /// `[actors.kinds.<Kind>]`: what differs for one kind.
+    pub kinds: BTreeMap<String, KindSettings>,
+}
+
+impl ActorSettings {
+    /// When an idle actor of `kind` is deactivated: what its own section says, else what holds for all.
+    #[must_use]
+    pub fn idle_after_of(&self, kind: &str) -> Idle {
+        self.kinds.get(kind).and_then(|own| own.idle_after).unwrap_or(self.idle_after)
+    }
+}
+
+impl Default for ActorSettings {
+    fn default() -> Self {
+        Self { idle_after: Idle::After(Duration::from_secs(600)), kinds: BTreeMap::new() }
+    }
+}
+
+/// `[actors.kinds.<Kind>]`: what differs for one kind of actor.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct KindSettings {
+    /// When an idle actor of this kind is deactivated; none is what holds for all.
+    pub idle_after: Option<Idle>,
+}
+
+/// `[events]`: subscriptions to events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct EventSettings {
+    /// Events that may wait for one subscriber.
+    pub subscriber_queue: NonZeroU32,
+}
+
+impl Default for EventSettings {
+    fn default() -> Self {
+        Self { subscriber_queue: count::<1024>() }
+    }
+}
+
+/// `[session]`: the lease of this node in the directory.
+///
+/// Invariant: the lease lasts at least three heartbeats, so that two of them may be lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "SessionFields")]
+pub struct SessionSettings {
+    #[serde(with = "span")]
+    ttl: Duration,
+    #[serde(with = "span")]
+    heartbeat: Duration,
+}
+
+/// A lease shorter than three heartbeats: one or two late renewals would end it. Raise `ttl` or lower
+/// `heartbeat`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a ttl of {} is shorter than 3 heartbeats of {}: at least {} is needed",
+    format_duration(*ttl),
+    format_duration(*heartbeat),
+    format_duration(heartbeat.saturating_mul(HEARTBEATS_PER_TTL))
+)]
+pub struct TtlTooShort {
+    /// The lease.
+    pub ttl: Duration,
+    /// The time between two renewals.
+    pub heartbeat: Duration,
+}
+
+impl SessionSettings {
+    /// A lease of `ttl`, renewed every `heartbeat`.
+    ///
+    /// # Errors
+    ///
+    /// [`TtlTooShort`] if fewer than three heartbeats fit into the lease.
+    pub fn new(ttl: Duration, heartbeat: Duration) -> Result<Self, TtlTooShort> {
+        if ttl < heartbeat.saturating_mul(HEARTBEATS_PER_TTL) {
+            return Err(TtlTooShort { ttl, heartbeat });
+        }
+        Ok(Self { ttl, heartbeat })
+    }
+
+    /// How long the directory keeps this node without hearing from it.
+    #[must_use]
+    pub fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    /// The time between two renewals.
+    #[must_use]
+    pub fn heartbeat(&self) -> Duration {
+        self.heartbeat
+    }
+}
+
+impl Default for SessionSettings {
+    fn default() -> Self {
+        Self { ttl: Duration::from_secs(6), heartbeat: Duration::from_secs(2) }
+    }
+}
+
+impl TryFrom<SessionFields> for SessionSettings {
+    type Error = TtlTooShort;
+
+    fn try_from(fields: SessionFields) -> Result<Self, TtlTooShort> {
+        Self::new(fields.ttl, fields.heartbeat)
+    }
+}
+
+/// What is written in `[session]`, before the rule between its fields is checked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SessionFields {
+    #[serde(with = "span")]
+    ttl: Duration,
+    #[serde(with = "span")]
+    heartbeat: Duration,
+}
+
+/// `[backend]`: the store behind the directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct BackendSettings {
+    /// Which one.
+    pub kind: BackendKind,
+}
+
+impl Default for BackendSettings {
+    fn default() -> Self {
+        Self { kind: BackendKind::Embedded }
+    }
+}
+
+/// A default queue length; zero does not compile.
+const fn count<const N: u32>() -> NonZeroU32 {
+    const { NonZeroU32::new(N).expect("a queue holds at least one") }
+}
+
+const HEARTBEATS_PER_TTL: u32 = 3;

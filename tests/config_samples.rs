@@ -1,0 +1,79 @@
+//! The samples in `config/` load, and the full one says what the defaults are.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use archipelago::config::{BackendKind, Loader, Settings};
+use figment::value::Value;
+
+#[test]
+fn full_sample_says_exactly_the_defaults() {
+    assert_eq!(load("archipelago.toml"), Settings::default());
+}
+
+#[test]
+fn full_sample_shows_every_key_with_its_variable() {
+    let text = std::fs::read_to_string(path("archipelago.toml")).unwrap();
+    let mut shown = BTreeSet::new();
+    let mut section = String::new();
+    let mut above = "";
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            section = format!("{name}.");
+        } else if let Some((key, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
+            let key = format!("{section}{key}");
+            let in_section = if section.is_empty() { "_" } else { "" };
+            let variable = format!("ARCHIPELAGO_{in_section}{}", key.replace('.', "__").to_uppercase());
+            assert!(above.ends_with(&format!(" {variable}")), "{variable} is not named above {line}");
+            shown.insert(key);
+        }
+        above = line;
+    }
+    assert_eq!(shown, keys_of(&Settings::default()));
+}
+
+#[test]
+fn every_sample_loads() {
+    let mut seen = Vec::new();
+    for entry in std::fs::read_dir(path("")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".toml") {
+            load(&name);
+            seen.push(name);
+        }
+    }
+    seen.sort();
+    assert_eq!(seen, ["archipelago.toml", "embedded.toml"], "name a new sample here and test what it says");
+}
+
+#[test]
+fn embedded_sample_chooses_the_embedded_backend() {
+    let settings = load("embedded.toml");
+    assert_eq!(settings.backend.kind, BackendKind::Embedded);
+    assert_eq!((settings.namespace.as_str(), settings.node.name.as_str()), ("shop", "shop-1"));
+}
+
+fn load(sample: &str) -> Settings {
+    let variables: [(&str, &str); 0] = [];
+    Loader::new().file(path(sample)).environment(variables).load().expect("the sample loads")
+}
+
+/// The dotted names of all fields that hold a value.
+fn keys_of(settings: &Settings) -> BTreeSet<String> {
+    fn collect(prefix: &str, value: &Value, keys: &mut BTreeSet<String>) {
+        let Some(dict) = value.as_dict() else {
+            keys.insert(prefix.trim_start_matches('.').to_owned());
+            return;
+        };
+        for (name, value) in dict {
+            collect(&format!("{prefix}.{name}"), value, keys);
+        }
+    }
+    let mut keys = BTreeSet::new();
+    collect("", &Value::serialize(settings).expect("settings are serialisable"), &mut keys);
+    keys
+}
+
+fn path(sample: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("config").join(sample)
+}

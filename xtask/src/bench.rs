@@ -1,0 +1,105 @@
+//! `cargo xtask bench SUITE`: runs a benchmark in release and judges the bars it prints.
+//!
+//! The benchmark measures and prints `bar <suite>.<name> measured=<x> required=<y> ok|short`; here the bars are
+//! collected, repeated at the end, and turned into the exit code.
+
+use std::path::Path;
+
+use crate::capture::capture;
+use crate::step::Outcome;
+use crate::workspace::Workspace;
+
+/// Builds and runs the suite. Fails when a bar is short, unreadable, or when there is none.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<bool, String> {
+    let Some((suite, rest)) = arguments.split_first() else {
+        let suites = suites(&workspace.root().join("benches"));
+        return Err(format!("usage: cargo xtask bench SUITE; suites are {}", suites.join(", ")));
+    };
+    let package = format!("archipelago-bench-{suite}");
+    if let Outcome::Failed(why, _) = workspace.cargo(&["build", "--release", "--package", &package]) {
+        return Err(why);
+    }
+    let mut command = workspace.cargo_command(&["run", "--quiet", "--release", "--package", &package, "--"]);
+    let captured = capture(command.args(rest), |line| line.starts_with("bar "))?;
+    println!();
+    captured.lines.iter().for_each(|line| println!("{line}"));
+    if !captured.status.success() {
+        return Err(format!("{package}: {}", captured.status));
+    }
+    judge(&captured.lines)
+}
+
+fn judge(lines: &[String]) -> Result<bool, String> {
+    let bars: Vec<Bar<'_>> = lines
+        .iter()
+        .map(|line| Bar::parse(line).ok_or_else(|| format!("this is not a bar: {line}")))
+        .collect::<Result<_, _>>()?;
+    if bars.is_empty() {
+        return Err("the benchmark printed no bar".to_owned());
+    }
+    let short: Vec<&str> = bars.iter().filter(|bar| !bar.reached).map(|bar| bar.name).collect();
+    if !short.is_empty() {
+        println!("short: {}", short.join(", "));
+    }
+    Ok(short.is_empty())
+}
+
+#[derive(Debug, PartialEq)]
+struct Bar<'a> {
+    name: &'a str,
+    reached: bool,
+}
+
+impl<'a> Bar<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ["bar", name, measured, required, verdict] = words.as_slice() else { return None };
+        let number = |word: &str, label: &str| word.strip_prefix(label)?.parse::<f64>().ok();
+        number(measured, "measured=")?;
+        number(required, "required=")?;
+        let reached = match *verdict {
+            "ok" => true,
+            "short" => false,
+            _ => return None,
+        };
+        name.contains('.').then_some(Self { name, reached })
+    }
+}
+
+fn suites(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let crates = entries.filter(|entry| entry.path().join("Cargo.toml").exists());
+    let mut names: Vec<String> =
+        crates.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(lines: &[&str]) -> Result<bool, String> {
+        judge(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn one_short_bar_fails_the_suite() {
+        let good = "bar local.ask measured=1.07 required=1.0 ok";
+        assert_eq!(judged(&[good]), Ok(true));
+        assert_eq!(judged(&[good, "bar local.idle measured=1400 required=1200 short"]), Ok(false));
+    }
+
+    #[test]
+    fn suite_without_bars_or_with_an_unreadable_one_fails() {
+        assert!(judged(&[]).is_err());
+        for line in [
+            "bar local.ask measured=1.07 required=1.0",
+            "bar local.ask measured=fast required=1.0 ok",
+            "bar local.ask measured=1.07 required=1.0 fine",
+            "bar ask measured=1.07 required=1.0 ok",
+        ] {
+            assert!(judged(&[line]).is_err(), "{line}");
+        }
+    }
+}

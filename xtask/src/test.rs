@@ -1,0 +1,145 @@
+//! `cargo xtask test`: everything that must hold before a change is taken.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::capture::{counts_tests, run_within};
+use crate::requirements;
+use crate::servers;
+use crate::step::{Outcome, Step, run_all};
+use crate::workspace::Workspace;
+
+/// The steps, cheap ones first. To add a step, add a line.
+fn steps() -> Vec<Step> {
+    vec![
+        Step::new("format", |w| w.cargo(&["fmt", "--all", "--check"])),
+        Step::new("requirements", |w| requirements::step(w)),
+        Step::new("prepare servers", servers::prepare),
+        Step::vital("build", |w| w.cargo(&["test", "--workspace", "--no-run", "--quiet"])),
+        Step::new("clippy", |w| w.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
+        Step::new("docs", |w| {
+            w.cargo_with(("RUSTDOCFLAGS", "-D warnings"), &["doc", "--workspace", "--no-deps"])
+        }),
+        Step::new("tests", |w| tests(w)),
+        Step::new("doc tests", |w| w.cargo_keeping(&["test", "--workspace", "--doc"], counts_tests)),
+        Step::new("examples", |w| examples(w)),
+    ]
+}
+
+/// Runs the steps, or those named by `--only`.
+pub(crate) fn run(mut workspace: Workspace, arguments: &[String]) -> Result<bool, String> {
+    let steps = match arguments {
+        [] => steps(),
+        [flag, names] if flag == "--only" => chosen(names)?,
+        _ => return Err("usage: cargo xtask test [--only STEP,STEP]".to_owned()),
+    };
+    let report = run_all(&steps, &mut workspace);
+    report.print();
+    Ok(report.succeeded())
+}
+
+/// Runs every unit and integration test, with nextest where it is installed.
+pub(crate) fn tests(workspace: &Workspace) -> Outcome {
+    let words: &[&str] = if workspace.has_nextest() {
+        &["nextest", "run", "--workspace", "--no-fail-fast"]
+    } else {
+        &["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]
+    };
+    workspace.cargo_keeping(words, counts_tests)
+}
+
+fn chosen(names: &str) -> Result<Vec<Step>, String> {
+    let names: Vec<&str> = names.split(',').map(str::trim).collect();
+    let all = steps();
+    if let Some(unknown) = names.iter().find(|name| !all.iter().any(|step| step.name() == **name)) {
+        let known: Vec<&str> = all.iter().map(Step::name).collect();
+        return Err(format!("there is no step {unknown:?}; steps are {}", known.join(", ")));
+    }
+    Ok(all.into_iter().filter(|step| names.contains(&step.name())).collect())
+}
+
+/// Runs each example of the facade; each must end by itself, in time and well.
+fn examples(workspace: &Workspace) -> Outcome {
+    let names = match example_names(&workspace.root().join("examples")) {
+        Ok(names) if names.is_empty() => return Outcome::Skipped("there are no examples".to_owned()),
+        Ok(names) => names,
+        Err(error) => return Outcome::failed(format!("cannot list examples: {error}")),
+    };
+    if let failed @ Outcome::Failed(..) = workspace.cargo(&["build", "--examples", "--quiet"]) {
+        return failed;
+    }
+    let mut failures = Vec::new();
+    for name in &names {
+        println!("-- example {name} --");
+        if let Err(why) = example(workspace, name) {
+            println!("-- example {name}: {why} --");
+            failures.push(format!("{name}: {why}"));
+        }
+    }
+    if failures.is_empty() {
+        Outcome::Ok(vec![format!("{} ran and ended well", names.join(", "))])
+    } else {
+        Outcome::failed(failures.join("; "))
+    }
+}
+
+fn example(workspace: &Workspace, name: &str) -> Result<(), String> {
+    let mut words = vec!["run", "--quiet", "--example", name];
+    if SERVERS.contains(&name) {
+        words.extend(["--", "--self-test"]);
+    }
+    match run_within(&mut workspace.cargo_command(&words), EXAMPLE_LIMIT)? {
+        Some(status) if status.success() => Ok(()),
+        Some(status) => Err(status.to_string()),
+        None => Err(format!("did not end within {} s", EXAMPLE_LIMIT.as_secs())),
+    }
+}
+
+/// `examples/NAME.rs` and `examples/NAME/main.rs`, in alphabetical order.
+fn example_names(directory: &Path) -> std::io::Result<Vec<String>> {
+    if !directory.exists() {
+        return Ok(Vec::new());
+    }
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        let is_example = path.extension().is_some_and(|ext| ext == "rs") || path.join("main.rs").exists();
+        names.extend(path.file_stem().filter(|_| is_example).map(|name| name.to_string_lossy().into_owned()));
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Examples that serve until they are stopped; `--self-test` makes them call themselves once and end.
+const SERVERS: [&str; 1] = ["webapp"];
+
+const EXAMPLE_LIMIT: Duration = Duration::from_secs(120);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_have_different_names_and_can_be_chosen() {
+        let mut names: Vec<&str> = steps().iter().map(Step::name).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+        assert_eq!(chosen("clippy, format").unwrap().len(), 2);
+        assert!(chosen("clipy").err().unwrap().contains("\"clipy\""));
+    }
+
+    #[test]
+    fn examples_are_found_as_files_and_as_directories() {
+        let directory = std::env::temp_dir().join(format!("xtask-examples-{}", std::process::id()));
+        std::fs::create_dir_all(directory.join("bank")).unwrap();
+        std::fs::create_dir_all(directory.join("data")).unwrap();
+        for file in ["bank/main.rs", "hello.rs", "notes.txt"] {
+            std::fs::write(directory.join(file), "").unwrap();
+        }
+        assert_eq!(example_names(&directory).unwrap(), ["bank", "hello"]);
+        std::fs::remove_dir_all(&directory).unwrap();
+        assert!(example_names(&directory).unwrap().is_empty());
+    }
+}
