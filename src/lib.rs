@@ -1,3 +1,46 @@
-//! archipelago: ordinary actix actors as a distributed system.
+//! archipelago turns ordinary actix actors into a distributed system.
+//!
+//! Actors get addresses that say who they are and not where: `node.actor::<Account>("alice")` is the same actor
+//! for everybody, is activated by its first message, runs at most once, and goes when it is idle. Handlers stay
+//! plain actix handlers.
+//!
+//! # Start here
+//!
+//! - [`remote`] and [`VirtualActor`](macro@VirtualActor) declare messages and actors.
+//! - [`BuildNode::builder`] starts a [`Node`]; [`config`] says what it can be told.
+//! - [`ActorRef`] sends; [`CallError::outcome`] tells a failed caller whether the handler may have run.
+//! - [`Lifecycle`] runs code when an actor comes and goes.
 
+mod builder;
 pub mod config;
+mod error;
+pub mod prelude;
+
+pub use archipelago_macros::{NamedActor, RemoteMessage, VirtualActor, remote};
+pub use archipelago_protocol::activation::{DeactivateReason, Interleave};
+pub use archipelago_protocol::call::{CallError, Outcome, Queue};
+pub use archipelago_protocol::identity;
+pub use archipelago_protocol::message::{Codec, MessageFlags, TraceContext};
+pub use archipelago_protocol::time::Millis;
+pub use archipelago_runtime::{
+    AcceptedBy, Activation, ActorRef, BoxError, Call, CallOptions, DeadLetter, Event, EventStream, Lifecycle,
+    MessageRef, MessageTable, NameError, NamedActor, NamedRef, Node, Notice, RemoteMessage, StartError, StopError,
+    Subscription, UntypedRef, VirtualActor, env, in_call, remaining,
+};
+pub use builder::{BuildNode, Builder};
+pub use error::Error;
+
+/// The embedded backend: a store in memory, for one process.
+pub mod embedded {
+    pub use archipelago_embedded::{EmbeddedConfig, EmbeddedStore};
+}
+
+/// For the code that the macros write. No part of the public interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use {actix, archipelago_protocol as protocol, archipelago_runtime as runtime, serde};
+}
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmePrograms;

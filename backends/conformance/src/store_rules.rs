@@ -156,11 +156,13 @@ pub async fn watch_ignores_other_spaces(store: Arc<dyn Store>) {
 
 /// Where guards are checked, a write is applied only while the guarded record stands with its tag.
 pub async fn guard_holds(store: Arc<dyn Store>) {
-    if !store.checks_guards() {
-        return;
-    }
     let id = RecordId::new(Space::NODES, "me");
     let guard = || Some(Guard { id: id.clone(), tag: Some("me".into()) });
+    if !store.checks_guards() {
+        let answer = store.cas(&owner("k"), Expect::Absent, put("me", "mine"), guard()).await.expect("answers");
+        assert!(matches!(answer, CasAnswer::Applied(_)), "a guard that cannot be checked is ignored: {answer:?}");
+        return;
+    }
     let refused = store.cas(&owner("k"), Expect::Absent, put("me", "early"), guard()).await.expect("answers");
     assert_eq!(refused, CasAnswer::GuardFailed);
     let version = write(&*store, &id, Expect::Absent, put("me", "here")).await;

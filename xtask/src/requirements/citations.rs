@@ -72,7 +72,7 @@ fn whole_citation(begin: &str, lines: &[&str], mut next: usize) -> (String, usiz
 fn below(lines: &[&str], from: usize) -> String {
     let end = lines.len().min(from + 14);
     let text = lines[from.min(end)..end].join("\n");
-    text.split('{').next().unwrap_or_default().to_owned()
+    text.split("{").next().unwrap_or_default().to_owned()
 }
 
 fn is_test_file(file: &str) -> bool {

@@ -6,6 +6,7 @@
 mod host;
 mod incarnation;
 mod signals;
+mod timer;
 
 use std::fmt;
 
@@ -15,6 +16,7 @@ use futures_core::future::{BoxFuture, LocalBoxFuture};
 pub use host::{HostEnvironment, Threads};
 pub use incarnation::incarnation;
 pub(crate) use signals::told_to_end;
+pub use timer::EnvironmentTimer;
 
 /// What an arbiter of a node runs: called on the arbiter, its future is polled there until it ends.
 pub type ArbiterMain = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
