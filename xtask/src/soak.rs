@@ -63,7 +63,7 @@ fn repeated_tests(workspace: &Workspace, times: u32) -> Outcome {
     for round in 1..=times {
         println!("-- round {round} of {times} --");
         let outcome = test::tests(workspace);
-        lines.extend(outcome.lines().last().map(|line| format!("round {round}: {}", line.trim())));
+        lines.extend(outcome.lines().iter().map(|line| format!("round {round}: {}", line.trim())));
         failed += u32::from(matches!(outcome, Outcome::Failed(..)));
     }
     match failed {

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archipelago_directory::{
-    CasAnswer, Expect, Guard, Position, Read, Record, RecordId, Records, Space, Store, StoreError, StoreWatch,
-    Timer, Write,
+    CasAnswer, Expect, Guard, Position, Read, Record, RecordId, Records, Space, Store, StoreError,
+    StoreWatch, Timer, Write,
 };
 use archipelago_protocol::time::Millis;
 use async_trait::async_trait;
@@ -24,7 +24,8 @@ pub struct Faults {
     pub unavailable: u32,
     /// Writes applied whose reply is lost; reads without answer.
     pub lost_reply: u32,
-    /// Writes kept back: the caller gets `Unknown`, the write is applied by [`FaultyStore::apply_late`].
+    /// Writes kept back: the caller gets `Unknown`, the write is applied by [`FaultyStore::apply_late`]. So is every write
+    /// whose caller stopped waiting before it arrived.
     pub late: u32,
     /// Reads that show an older state.
     pub stale: u32,
@@ -55,6 +56,20 @@ struct LateWrite {
     expect: Expect,
     write: Write,
     guard: Option<Guard>,
+}
+
+/// A write on its way. Dropped before it arrives, it may still arrive later: that is what clients that reconnect do.
+struct Underway {
+    state: Arc<Mutex<State>>,
+    write: Option<LateWrite>,
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        if let Some(write) = self.write.take() {
+            self.state.lock().unwrap_or_else(PoisonError::into_inner).late.push(write);
+        }
+    }
 }
 
 enum Fate {
@@ -151,19 +166,23 @@ impl Store for FaultyStore {
         write: Write,
         guard: Option<Guard>,
     ) -> Result<CasAnswer, StoreError> {
+        let late = LateWrite { id: id.clone(), expect, write, guard };
+        let mut underway = Underway { state: Arc::clone(&self.state), write: Some(late) };
         self.travel().await;
         let fate = self.lock().write_fate();
+        let Some(write) = underway.write.take() else { return Err(unknown()) };
         match fate {
             Fate::Refused => return Err(unavailable()),
             Fate::Late => {
-                self.lock().late.push(LateWrite { id: id.clone(), expect, write, guard });
+                self.lock().late.push(write);
                 self.travel().await;
                 return Err(unknown());
             }
             Fate::Served | Fate::ReplyLost => {}
         }
         self.remember(id).await;
-        let answer = self.inner.cas(id, expect, write, guard).await;
+        let LateWrite { id, expect, write, guard } = write;
+        let answer = self.inner.cas(&id, expect, write, guard).await;
         self.travel().await;
         if matches!(fate, Fate::ReplyLost) { Err(unknown()) } else { answer }
     }

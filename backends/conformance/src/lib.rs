@@ -11,7 +11,7 @@
 //!
 //! The rules are plain async functions in [`store_rules`] and [`directory_rules`]; each panics when its rule is broken.
 //! Some wait for what a watch must deliver: `run` puts a limit on that. [`FaultyStore`] is the simulated store that
-//! loses replies and applies writes late, and `World` runs the real session machines above it.
+//! loses replies and applies writes late, and [`World`] runs the real session machines above it.
 //!
 //! This crate is for tests, so it panics where a library would answer an error.
 
@@ -20,12 +20,12 @@ pub mod directory_rules;
 mod faulty;
 mod rng;
 pub mod store_rules;
-// mod world;
+mod world;
 
 pub use clock::{ImmediateTimer, ManualTimer};
 pub use faulty::{Faults, FaultyStore};
 pub use rng::Rng;
-// pub use world::{Plan, Summary, World};
+pub use world::{Plan, Summary, World};
 
 /// Makes one test per rule of [`Store`](archipelago_directory::Store), each named like its rule.
 ///

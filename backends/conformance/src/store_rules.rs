@@ -159,8 +159,12 @@ pub async fn guard_holds(store: Arc<dyn Store>) {
     let id = RecordId::new(Space::NODES, "me");
     let guard = || Some(Guard { id: id.clone(), tag: Some("me".into()) });
     if !store.checks_guards() {
-        let answer = store.cas(&owner("k"), Expect::Absent, put("me", "mine"), guard()).await.expect("answers");
-        assert!(matches!(answer, CasAnswer::Applied(_)), "a guard that cannot be checked is ignored: {answer:?}");
+        let answer =
+            store.cas(&owner("k"), Expect::Absent, put("me", "mine"), guard()).await.expect("answers");
+        assert!(
+            matches!(answer, CasAnswer::Applied(_)),
+            "a guard that cannot be checked is ignored: {answer:?}"
+        );
         return;
     }
     let refused = store.cas(&owner("k"), Expect::Absent, put("me", "early"), guard()).await.expect("answers");

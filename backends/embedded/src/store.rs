@@ -156,7 +156,8 @@ impl Log {
 
     fn list(&self, space: Space, tag: Option<&str>) -> Records {
         let of_space = self.records.values().filter(|record| record.id.space == space);
-        let records = of_space.filter(|record| tag.is_none() || record.tag.as_deref() == tag).cloned().collect();
+        let records =
+            of_space.filter(|record| tag.is_none() || record.tag.as_deref() == tag).cloned().collect();
         Records { records, position: Position(self.clock) }
     }
 

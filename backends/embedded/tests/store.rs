@@ -1,8 +1,12 @@
 //! The store's rules on the embedded store, and what is particular to it.
 
+#![allow(clippy::unwrap_used)]
+
 use std::future::Future;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Wake, Waker};
 
 use archipelago_backend_conformance::store_conformance;
 use archipelago_directory::{Expect, Position, RecordId, Space, Store, StoreError, Write};
@@ -16,6 +20,15 @@ fn run<F: Future<Output = ()>>(rule: impl FnOnce(Arc<dyn Store>) -> F) {
 }
 
 store_conformance!(run);
+
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
 
 fn small() -> EmbeddedStore {
     EmbeddedStore::new(EmbeddedConfig { history: NonZeroUsize::new(3).unwrap() })
@@ -58,7 +71,10 @@ fn a_watch_from_the_future_is_compacted() {
 fn a_waiting_watch_is_woken_by_a_write() {
     let store = small();
     let mut watch = watch(&store, 0).unwrap();
-    assert!(watch.next().now_or_never().is_none());
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    assert!(watch.poll_next_unpin(&mut Context::from_waker(&waker)).is_pending());
     write(&store, 1);
+    assert!(woken.0.load(Ordering::SeqCst));
     assert!(matches!(watch.next().now_or_never(), Some(Some(Ok(_)))));
 }

@@ -49,7 +49,7 @@ pub async fn carry_out_observer(
         ObserverAction::ReadOrPin(session) => Some(read_or_pin(directory, *session).await),
         ObserverAction::End { id, version, why } => {
             let outcome = outcome(directory.end_session(*id, *version, me, *why).await);
-            Some(ObserverEvent::EndAnswered { id: *id, outcome })
+            Some(ObserverEvent::EndAnswered { id: *id, version: *version, outcome })
         }
         ObserverAction::WatchAll(_) | ObserverAction::Ended(_) | ObserverAction::WakeAt(_) => None,
     }

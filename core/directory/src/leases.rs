@@ -37,19 +37,16 @@ impl StoreDirectory {
         record.as_ref().map(decode_lease).transpose()
     }
 
-    /// Ends the holder's own session, whatever state it is in: the holder has stopped, so the end is true.
+    /// Ends the holder's own session, whatever its record says: the holder has stopped, so the end is true. Absence is
+    /// left alone, as everywhere: what has no version cannot be replaced safely.
     pub(crate) async fn close(&self, session: Session) -> Result<(), DirectoryError> {
         let ended = Lease::Ended { why: EndReason::Closed, by: session.id };
-        let mut seen = self.read_lease(session.id).await?;
+        let mut found = self.read_lease(session.id).await?;
         for _ in 0..CLOSE_ROUNDS {
-            let expect = match &seen {
-                Some(seen) if seen.lease.has_ended() => break,
-                Some(seen) => at(seen.version),
-                None => Expect::Absent,
-            };
-            match self.write_lease(session.id, expect, &ended).await? {
+            let Some(seen) = found.filter(|seen| !seen.lease.has_ended()) else { break };
+            match self.write_lease(session.id, at(seen.version), &ended).await? {
                 LeaseAnswer::Applied(_) => break,
-                LeaseAnswer::Found(found) => seen = found,
+                LeaseAnswer::Found(newer) => found = newer,
             }
         }
         self.try_take_down(session.id).await;

@@ -73,8 +73,8 @@ impl StoreDirectory {
         guarded: bool,
     ) -> Result<Claimed, DirectoryError> {
         let expect = over.map_or(Expect::Absent, |record| at(&record.placement));
-        let guard = guarded
-            .then(|| Guard { id: node_record_id(session.id), tag: Some(session.id.to_string()) });
+        let guard =
+            guarded.then(|| Guard { id: node_record_id(session.id), tag: Some(session.id.to_string()) });
         match self.cas(&owner_id(key), expect, put(&OwnerValue::new(session, None))?, guard).await? {
             CasAnswer::Applied(version) => Ok(Claimed::Placed(placement(key, session.id, version))),
             CasAnswer::Conflict(current) => Ok(Claimed::Lost(decode_some(current.as_ref())?)),

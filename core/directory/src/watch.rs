@@ -166,7 +166,8 @@ impl Watcher {
             WatchScope::Leases => decode_lease(record).map(Entry::Lease),
             WatchScope::Owners | WatchScope::OwnedBy(_) => decode_owner(record).map(Entry::Owner),
         };
-        let entry = decoded.inspect_err(|error| tracing::warn!(record = %record.id, %error, "unreadable record"));
+        let entry =
+            decoded.inspect_err(|error| tracing::warn!(record = %record.id, %error, "unreadable record"));
         let mine = |entry: &Entry| match (&self.scope, entry) {
             (WatchScope::OwnedBy(node), Entry::Owner(record)) => record.placement.node == *node,
             _ => true,

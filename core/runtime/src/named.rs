@@ -79,10 +79,7 @@ impl Node {
     /// # Errors
     ///
     /// [`NameError`]: the path is invalid or taken; nothing changed.
-    pub fn register<A>(&self, path: &str, addr: Addr<A>) -> Result<NamedRef<A>, NameError>
-    where
-        A: Actor<Context: actix::AsyncContext<A>>,
-    {
+    pub fn register<A: Actor>(&self, path: &str, addr: Addr<A>) -> Result<NamedRef<A>, NameError> {
         let path = self.path(path)?;
         if !self.shared().named().insert(path.path(), Arc::new(addr)) {
             return Err(NameError::Taken { path: path.to_uri() });

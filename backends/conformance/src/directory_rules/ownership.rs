@@ -112,7 +112,8 @@ pub async fn generation_grows(f: Fixture) {
     let third = f.place(&key, 2).await;
     f.directory.release(&third).await.expect("releases");
     let fourth = f.place(&key, 1).await;
-    let fifth = f.directory.reassert(&f.owner(&key).await.expect("owned")).await.expect("reasserts").placement;
+    let fifth =
+        f.directory.reassert(&f.owner(&key).await.expect("owned")).await.expect("reasserts").placement;
     let all = [first, second, third, fourth, fifth].map(|placement| placement.generation);
     assert!(all.is_sorted_by(|a, b| a < b), "{all:?}");
 }
@@ -142,8 +143,12 @@ pub async fn transfer_names_its_generation(f: Fixture) {
     let moved = Move { id: 5, from: NodeId::new(1), state: true };
     let given = f.directory.transfer(&new, session(2), Some(moved)).await.expect("transfers");
     let owner = f.owner(&key).await.expect("owned");
-    let expected =
-        OwnerRecord { placement: given.clone(), since: given.generation, ttl: Millis(6_000), moved: Some(moved) };
+    let expected = OwnerRecord {
+        placement: given.clone(),
+        since: given.generation,
+        ttl: Millis(6_000),
+        moved: Some(moved),
+    };
     assert_eq!((given.node, owner), (NodeId::new(2), expected));
 }
 
@@ -183,7 +188,9 @@ pub async fn reassert_keeps_the_tenure(f: Fixture) {
 /// Proves: R204, R206, R218, R224, R228
 pub async fn lookup_hides_the_ended(f: Fixture) {
     f.open(1).await;
-    let key = OwnedKey::from("bank::Account/alice".parse::<archipelago_protocol::identity::ActorId>().expect("valid"));
+    let key = OwnedKey::from(
+        "bank::Account/alice".parse::<archipelago_protocol::identity::ActorId>().expect("valid"),
+    );
     assert_eq!(f.owner(&key).await, None);
     let placed = f.place(&key, 1).await;
     let elsewhere = Fixture::new(f.store.clone(), std::sync::Arc::new(crate::ImmediateTimer));
@@ -271,7 +278,9 @@ fn placed(decision: &PlacementDecision) -> Option<&Placement> {
 
 fn other_owner(decision: &PlacementDecision) -> Option<&OwnerRecord> {
     match decision {
-        PlacementDecision::AlreadyPlaced(record) | PlacementDecision::Raced { winner: record } => Some(record),
+        PlacementDecision::AlreadyPlaced(record) | PlacementDecision::Raced { winner: record } => {
+            Some(record)
+        }
         PlacementDecision::Placed(_) => None,
     }
 }

@@ -90,7 +90,9 @@ pub trait Directory: Send + Sync + 'static {
     /// Claims `key` for `session`. `expected` is the record as the caller last saw it, `None` if it knows of none.
     ///
     /// A caller that serves the key does not claim it (ONE-FLIGHT); one that gets [`PlacementDecision::Placed`]
-    /// serves only if its session still grants it (GRANT). After `Unknown` the key is not owned: claim again.
+    /// serves only if its session still grants it (GRANT). After `Unknown` the key is not owned: claim again. A caller
+    /// that stops waiting drops the future before it writes to the key again; left running, it could recast what a
+    /// later claim has placed.
     ///
     /// # Errors
     ///

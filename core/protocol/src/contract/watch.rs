@@ -90,7 +90,9 @@ impl WatchEvent {
     /// The point in history up to which the watcher knows everything, once it has taken this event in.
     pub const fn revision(&self) -> Revision {
         match self {
-            Self::Snapshot { revision, .. } | Self::Put { revision, .. } | Self::Gone { revision, .. } => *revision,
+            Self::Snapshot { revision, .. } | Self::Put { revision, .. } | Self::Gone { revision, .. } => {
+                *revision
+            }
         }
     }
 }

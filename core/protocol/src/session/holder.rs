@@ -260,7 +260,11 @@ impl SessionHolder {
     /// the past, not news: versions only grow.
     fn on_seen(&mut self, now: Millis, seen: Option<LeaseSeen>) -> Vec<HolderAction> {
         let Some(seen) = seen else {
-            return self.lose(if self.confirmed.is_some() { LostReason::Gone } else { LostReason::OpenFailed });
+            return self.lose(if self.confirmed.is_some() {
+                LostReason::Gone
+            } else {
+                LostReason::OpenFailed
+            });
         };
         if self.confirmed.is_some_and(|confirmed| seen.version <= confirmed.version) {
             return Vec::new();
@@ -287,9 +291,13 @@ impl SessionHolder {
         actions
     }
 
+    /// A session whose open was never confirmed is not closed but left: an end written before a late open lands, and
+    /// collected, would let the open bring the id back.
     fn on_close(&mut self) -> Vec<HolderAction> {
+        let opened = self.phase == Phase::Live;
         self.phase = Phase::Over;
-        vec![HolderAction::Gate(Gate::default()), HolderAction::SendClose(self.session)]
+        let close = opened.then_some(HolderAction::SendClose(self.session));
+        [HolderAction::Gate(Gate::default())].into_iter().chain(close).collect()
     }
 
     /// Attempt `seq` is in the record at `version`: the gate moves by the time *that* attempt was sent (CONFIRM).

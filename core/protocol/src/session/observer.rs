@@ -45,6 +45,8 @@ pub enum ObserverEvent {
     EndAnswered {
         /// Whose lease it was about.
         id: NodeId,
+        /// The version that it named.
+        version: LeaseVersion,
         /// What became of the write.
         outcome: LeaseOutcome,
     },
@@ -107,7 +109,9 @@ impl LeaseObserver {
             ObserverEvent::Blocked(session) => self.on_blocked(session),
             ObserverEvent::Unread(id) => self.on_unread(id),
             ObserverEvent::Interrupted => self.on_interrupted(),
-            ObserverEvent::EndAnswered { id, outcome } => self.on_end_answered(now, id, outcome),
+            ObserverEvent::EndAnswered { id, version, outcome } => {
+                self.on_end_answered(now, id, version, outcome)
+            }
             ObserverEvent::Wake => self.on_wake(now),
         };
         actions.extend(self.next_due().map(|due| ObserverAction::WakeAt(due.max(now))));
@@ -139,7 +143,9 @@ impl LeaseObserver {
         }
         match self.leases.get(&seen.id) {
             Some(known) if seen.version < known.version => return Vec::new(),
-            Some(known) if seen.version == known.version && !known.waits_for_an_answer() => return Vec::new(),
+            Some(known) if seen.version == known.version && !known.waits_for_an_answer() => {
+                return Vec::new();
+            }
             Some(known) if seen.version > known.version && matches!(seen.lease, Lease::Live { .. }) => {
                 // It beats: whoever is still blocked by it will say so again.
                 self.blocked.remove(&seen.id);
@@ -188,7 +194,13 @@ impl LeaseObserver {
         Vec::new()
     }
 
-    fn on_end_answered(&mut self, now: Millis, id: NodeId, outcome: LeaseOutcome) -> Vec<ObserverAction> {
+    fn on_end_answered(
+        &mut self,
+        now: Millis,
+        id: NodeId,
+        named: LeaseVersion,
+        outcome: LeaseOutcome,
+    ) -> Vec<ObserverAction> {
         match outcome {
             LeaseOutcome::Applied(version) => self.on_ended(id, version),
             LeaseOutcome::Found(Some(seen)) => self.on_seen(now, seen),
@@ -196,12 +208,14 @@ impl LeaseObserver {
                 self.blocked.remove(&id);
                 self.on_gone(id)
             }
-            LeaseOutcome::Unavailable | LeaseOutcome::Unknown => self.retry(now, id),
+            LeaseOutcome::Unavailable | LeaseOutcome::Unknown => self.retry(now, id, named),
         }
     }
 
-    fn retry(&mut self, now: Millis, id: NodeId) -> Vec<ObserverAction> {
-        if let Some(Watched { state: State::Counting { due, ttl, .. }, .. }) = self.leases.get_mut(&id) {
+    /// A version received meanwhile has its own count: only the one that the attempt named is asked for again.
+    fn retry(&mut self, now: Millis, id: NodeId, named: LeaseVersion) -> Vec<ObserverAction> {
+        let watched = self.leases.get_mut(&id).filter(|watched| watched.version == named);
+        if let Some(Watched { state: State::Counting { due, ttl, .. }, .. }) = watched {
             *due = Some(now + times::retry_delay(*ttl));
         }
         Vec::new()

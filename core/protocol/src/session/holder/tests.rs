@@ -225,6 +225,14 @@ fn closing_shuts_the_gate_before_the_close_is_sent() {
     assert!(!holder.serving(Millis(2_100)) && holder.is_over());
 }
 
+/// Found by the small world: end, collect, and the late open brings the id back (P4).
+#[test]
+fn a_session_that_was_never_confirmed_is_left_and_not_closed() {
+    let mut holder = opening();
+    assert_eq!(holder.handle(Millis(1_100), HolderEvent::Close), [HolderAction::Gate(Gate::default())]);
+    assert!(holder.is_over());
+}
+
 /// Mutant 18 (H6).
 #[test]
 fn a_claim_answered_under_another_session_grants_nothing() {
@@ -250,7 +258,8 @@ enum Fate {
 }
 
 fn fates() -> impl Strategy<Value = Vec<(u64, Fate)>> {
-    let fate = prop_oneof![Just(Fate::Answered), Just(Fate::ReplyLost), Just(Fate::Late), Just(Fate::Refused)];
+    let fate =
+        prop_oneof![Just(Fate::Answered), Just(Fate::ReplyLost), Just(Fate::Late), Just(Fate::Refused)];
     proptest::collection::vec((1_u64..2_500, fate), 1..40)
 }
 

@@ -21,6 +21,11 @@ fn seen(lease: Lease, version: u64) -> ObserverEvent {
     ObserverEvent::Seen(LeaseSeen { id: OTHER, version: LeaseVersion(version), lease })
 }
 
+fn unanswered(version: u64) -> ObserverEvent {
+    let version = LeaseVersion(version);
+    ObserverEvent::EndAnswered { id: OTHER, version, outcome: LeaseOutcome::Unknown }
+}
+
 fn ends(observer: &mut LeaseObserver, now: u64) -> Option<(LeaseVersion, EndReason)> {
     let actions = observer.handle(Millis(now), ObserverEvent::Wake);
     actions.into_iter().find_map(|action| match action {
@@ -99,7 +104,10 @@ fn an_end_that_loses_against_a_beat_counts_anew() {
     assert!(ends(&mut observer, WAIT).is_some());
     let ObserverEvent::Seen(found) = live(2, 11) else { unreachable!() };
     let outcome = LeaseOutcome::Found(Some(found));
-    observer.handle(Millis(WAIT + 5), ObserverEvent::EndAnswered { id: OTHER, outcome });
+    observer.handle(
+        Millis(WAIT + 5),
+        ObserverEvent::EndAnswered { id: OTHER, version: LeaseVersion(10), outcome },
+    );
     assert_eq!(ends(&mut observer, WAIT + WAIT), None);
     assert!(!observer.has_ended(OTHER));
 }
@@ -109,9 +117,21 @@ fn an_unanswered_end_is_repeated_for_the_same_version() {
     let mut observer = monitor();
     observer.handle(Millis(0), live(1, 10));
     let first = ends(&mut observer, WAIT);
-    let unknown = ObserverEvent::EndAnswered { id: OTHER, outcome: LeaseOutcome::Unknown };
+    let unknown = unanswered(10);
     assert_eq!(observer.handle(Millis(WAIT), unknown), [ObserverAction::WakeAt(Millis(WAIT + 500))]);
     assert_eq!(ends(&mut observer, WAIT + 500), first);
+}
+
+/// Found by the small world: the repetition was scheduled for whatever version was known by then.
+#[test]
+fn an_unanswered_end_does_not_shorten_the_count_of_a_newer_version() {
+    let mut observer = monitor();
+    observer.handle(Millis(0), live(1, 10));
+    assert!(ends(&mut observer, WAIT).is_some());
+    observer.handle(Millis(WAIT + 10), live(2, 11));
+    observer.handle(Millis(WAIT + 20), unanswered(10));
+    assert_eq!(ends(&mut observer, WAIT + 10 + WAIT - 1), None);
+    assert_eq!(ends(&mut observer, WAIT + 10 + WAIT), Some((LeaseVersion(11), EndReason::Silent)));
 }
 
 /// Mutants 24 and 25 in small: what has ended is told once, and is final.

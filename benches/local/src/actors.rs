@@ -1,0 +1,63 @@
+//! The same actor twice: plain actix, and virtual.
+
+use archipelago::prelude::*;
+
+/// Adds and answers with the sum.
+#[remote(u64)]
+pub struct Add(pub u64);
+
+/// Adds and answers nothing.
+#[remote]
+pub struct Note(pub u64);
+
+/// A counter, used as a plain actor and as a virtual one.
+#[derive(Default, VirtualActor)]
+#[virtual_actor(handles(Add, Note))]
+pub struct Counter {
+    sum: u64,
+}
+
+impl Actor for Counter {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Context<Self>) {
+        // As roomy as the inbox, so that no contestant waits for room.
+        ctx.set_mailbox_capacity(1024);
+    }
+}
+
+impl Handler<Add> for Counter {
+    type Result = u64;
+
+    fn handle(&mut self, add: Add, _: &mut Context<Self>) -> u64 {
+        self.sum += add.0;
+        self.sum
+    }
+}
+
+impl Handler<Note> for Counter {
+    type Result = ();
+
+    fn handle(&mut self, note: Note, _: &mut Context<Self>) {
+        self.sum += note.0;
+    }
+}
+
+/// Does nothing: one of a million.
+#[derive(Default, VirtualActor)]
+#[virtual_actor(handles(Note))]
+pub struct Idler {
+    noted: u64,
+}
+
+impl Actor for Idler {
+    type Context = Context<Self>;
+}
+
+impl Handler<Note> for Idler {
+    type Result = ();
+
+    fn handle(&mut self, note: Note, _: &mut Context<Self>) {
+        self.noted += note.0;
+    }
+}

@@ -1,0 +1,113 @@
+//! Asks and tells through a ref, as multiples of what plain actix does in the same run.
+
+use std::time::Instant;
+
+use archipelago::prelude::*;
+use archipelago::Error;
+use futures_util::future::join_all;
+
+use crate::Bar;
+use crate::actors::{Add, Counter, Note};
+
+const ROUNDS: usize = 15;
+const IN_FLIGHT: u64 = 64;
+const ASKS: u64 = 2_000;
+const TELLS: u64 = 128_000;
+/// Tells before the sender waits for them: below every queue's bound.
+const BURST: u64 = 512;
+
+/// Caller and actor on one arbiter.
+pub(crate) async fn same_arbiter() -> Result<Vec<Bar>, Error> {
+    let node = Node::builder().on_current_arbiter().actor::<Counter>().start().await?;
+    let (plain, virtual_actor) = (Counter::default().start(), node.actor::<Counter>("bench"));
+    let mut asks = Vec::new();
+    let mut tells = Vec::new();
+    for _ in 0..ROUNDS {
+        let (theirs, ours) = (ask_plain(&plain).await, ask_ref(&virtual_actor).await?);
+        println!("ask   {:>10.0}/s plain {:>10.0}/s ref", theirs, ours);
+        asks.push(ours / theirs);
+        let (theirs, ours) = (tell_plain(&plain).await, tell_ref(&virtual_actor).await?);
+        println!("tell  {:>10.0}/s plain {:>10.0}/s ref", theirs, ours);
+        tells.push(ours / theirs);
+    }
+    node.stop().await?;
+    Ok(vec![
+        Bar::at_least("ask_vs_addr_send", median(&mut asks), 1.0),
+        Bar::at_least("tell_vs_try_send", median(&mut tells), 0.7),
+    ])
+}
+
+/// Caller on the main arbiter, actor on another thread: for information, there is no bar.
+pub(crate) async fn across_arbiters() -> Result<(), Error> {
+    let node = Node::builder().actor::<Counter>().start().await?;
+    let arbiter = Arbiter::new();
+    let plain = Counter::start_in_arbiter(&arbiter.handle(), |_| Counter::default());
+    let virtual_actor = node.actor::<Counter>("bench");
+    let mut ratios = Vec::new();
+    for _ in 0..ROUNDS {
+        ratios.push(ask_ref(&virtual_actor).await? / ask_plain(&plain).await);
+    }
+    println!("across arbiters: ask at {:.2} of Addr::send, {IN_FLIGHT} in flight", median(&mut ratios));
+    node.stop().await?;
+    arbiter.stop();
+    Ok(())
+}
+
+async fn ask_plain(addr: &Addr<Counter>) -> f64 {
+    let start = Instant::now();
+    let callers = (0..IN_FLIGHT).map(|_| {
+        let addr = addr.clone();
+        actix::spawn(async move {
+            for n in 0..ASKS {
+                addr.send(Add(n)).await.expect("the actor lives");
+            }
+        })
+    });
+    join_all(callers.collect::<Vec<_>>()).await;
+    rate(IN_FLIGHT * ASKS, start)
+}
+
+async fn ask_ref(actor: &ActorRef<Counter>) -> Result<f64, Error> {
+    let start = Instant::now();
+    let callers = (0..IN_FLIGHT).map(|_| {
+        let actor = actor.clone();
+        actix::spawn(async move {
+            for n in 0..ASKS {
+                actor.send(Add(n)).await.expect("the actor answers");
+            }
+        })
+    });
+    join_all(callers.collect::<Vec<_>>()).await;
+    Ok(rate(IN_FLIGHT * ASKS, start))
+}
+
+async fn tell_plain(addr: &Addr<Counter>) -> f64 {
+    let start = Instant::now();
+    for n in 0..TELLS {
+        addr.try_send(Note(n)).expect("there is room");
+        if n % BURST == BURST - 1 {
+            addr.send(Add(0)).await.expect("the actor lives");
+        }
+    }
+    rate(TELLS, start)
+}
+
+async fn tell_ref(actor: &ActorRef<Counter>) -> Result<f64, Error> {
+    let start = Instant::now();
+    for n in 0..TELLS {
+        actor.tell(Note(n))?;
+        if n % BURST == BURST - 1 {
+            actor.send(Add(0)).await?;
+        }
+    }
+    Ok(rate(TELLS, start))
+}
+
+fn rate(count: u64, since: Instant) -> f64 {
+    count as f64 / since.elapsed().as_secs_f64()
+}
+
+fn median(samples: &mut [f64]) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}

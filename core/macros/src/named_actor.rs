@@ -1,0 +1,108 @@
+//! `#[derive(NamedActor)]`.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{DeriveInput, Result};
+
+use crate::handles::Handles;
+use crate::options::{Root, Seen, read_attributes};
+
+/// Expands the derive.
+pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
+    let (root, handles) = read(input)?;
+    let runtime = root.runtime();
+    let declarations = handles.declarations(input, &root);
+    let handled = assert_handled(&handles, input, &root);
+    let actor = &input.ident;
+    let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
+    Ok(quote! {
+        #[automatically_derived]
+        impl #impl_generics #runtime::NamedActor for #actor #type_generics #where_clause {}
+        #declarations
+        #handled
+    })
+}
+
+fn read(input: &DeriveInput) -> Result<(Root, Handles)> {
+    let mut seen = Seen::new("#[named_actor(..)]", &["handles(..)", "crate = \"..\""]);
+    let mut root = Root::default();
+    let mut handles = None;
+    read_attributes(&input.attrs, "named_actor", |meta| {
+        match seen.next(meta)?.as_str() {
+            "handles" => handles = Some(Handles::read(meta)?),
+            "crate" => root = Root::read(meta)?,
+            _ => return Err(seen.unknown(meta)),
+        }
+        Ok(())
+    })?;
+    let handles = handles.ok_or_else(|| Handles::missing(input, "named_actor"))?;
+    Ok((root, handles))
+}
+
+/// Refuses a declared message without a handler at the declaration. A virtual actor's table does so by itself.
+fn assert_handled(handles: &Handles, input: &DeriveInput, root: &Root) -> TokenStream {
+    let actix = root.actix();
+    let actor = &input.ident;
+    let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
+    let checks = handles
+        .messages()
+        .iter()
+        .map(|message| quote_spanned!(message.span()=> handles::<#actor #type_generics, #message>();));
+    quote! {
+        const _: () = {
+            #[allow(dead_code)]
+            fn handles<A: #actix::Handler<M>, M: #actix::Message>() {}
+            #[allow(dead_code)]
+            fn every_message #impl_generics () #where_clause {
+                #(#checks)*
+            }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::parse_quote;
+
+    use super::*;
+    use crate::options::spelled;
+
+    #[test]
+    fn every_message_is_accepted_and_must_be_handled() {
+        let input = parse_quote!(
+            #[named_actor(handles(Greet, b::Close))]
+            struct Greeter;
+        );
+        let text = spelled(&expand(&input).unwrap());
+        assert!(text.contains("NamedActor for Greeter { }"), "{text}");
+        for message in ["Greet", "b::Close"] {
+            assert!(text.contains(&format!("AcceptedBy < Greeter > for {message} ")), "{message} in {text}");
+            assert!(text.contains(&format!("handles::< Greeter , {message} > ()")), "{message} in {text}");
+        }
+        assert!(text.contains("assert_distinct"), "{text}");
+    }
+
+    #[test]
+    fn options_of_virtual_actors_are_refused() {
+        let input = parse_quote!(
+            #[named_actor(handles(Greet), kind = "Greeter")]
+            struct Greeter;
+        );
+        let error = expand(&input).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "unknown option `kind`: `#[named_actor(..)]` takes `handles(..)`, `crate = \"..\"`"
+        );
+    }
+
+    #[test]
+    fn an_actor_without_handles_is_asked_for_its_messages() {
+        let error = expand(&parse_quote!(
+            struct Greeter;
+        ))
+        .unwrap_err()
+        .to_string();
+        assert!(error.contains("#[named_actor(handles(First, Second))]"), "{error}");
+    }
+}
