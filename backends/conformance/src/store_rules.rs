@@ -127,8 +127,6 @@ pub async fn list_by_tag(store: Arc<dyn Store>) {
 }
 
 /// A watch after a listing delivers every later change, in order, with the record as that change left it.
-///
-/// Proves: R178
 pub async fn list_then_watch_misses_nothing(store: Arc<dyn Store>) {
     let first = write(&*store, &owner("k"), Expect::Absent, put("a", "before")).await;
     let position = store.list(Space::OWNERS, None).await.expect("lists").position;

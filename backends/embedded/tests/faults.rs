@@ -13,7 +13,7 @@ fn run(seed: u64) -> Summary {
 
 /// P1–P5 of the session protocol in many small worlds. `ARCHIPELAGO_TEST_SEED=<seed>` replays a failing one.
 ///
-/// Proves: R205, R220, R231
+/// Proves: R180, R205, R220, R231
 #[test]
 fn sessions_are_safe_and_heal_whatever_goes_wrong() {
     let seeds = match std::env::var("ARCHIPELAGO_TEST_SEED") {

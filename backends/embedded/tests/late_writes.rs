@@ -207,6 +207,21 @@ fn end_by_observer(late: &Late, seen: ObserverEvent) {
     assert!(observer.has_ended(A.id));
 }
 
+/// A close that read an old state of the lease goes on from what its write found.
+#[test]
+fn a_close_ends_the_session_whatever_it_read_first() {
+    let late = Late::new(&[]);
+    late.faulty.set_faults(Faults::default());
+    let mut last = now(late.late.open_session(A, 1)).unwrap();
+    for seq in 1..9 {
+        let LeaseAnswer::Applied(expect) = last else { panic!("{last:?}") };
+        last = now(late.late.beat(Beat { session: A, seq, nonce: seq, expect })).unwrap();
+    }
+    late.faulty.set_faults(Faults { stale: 1_000, ..Faults::default() });
+    now(late.late.close_session(A)).unwrap();
+    assert!(now(late.good.lease(A.id)).unwrap().unwrap().lease.has_ended());
+}
+
 /// A blocked claimer frees the key of a holder that vanished with its lease: PIN, W, end, claim. No leader, no TTL.
 #[test]
 fn an_orphaned_key_is_freed_by_whoever_is_blocked() {

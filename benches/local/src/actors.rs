@@ -4,16 +4,16 @@ use archipelago::prelude::*;
 
 /// Adds and answers with the sum.
 #[remote(u64)]
-pub struct Add(pub u64);
+pub(crate) struct Add(pub(crate) u64);
 
 /// Adds and answers nothing.
 #[remote]
-pub struct Note(pub u64);
+pub(crate) struct Note(pub(crate) u64);
 
 /// A counter, used as a plain actor and as a virtual one.
 #[derive(Default, VirtualActor)]
 #[virtual_actor(handles(Add, Note))]
-pub struct Counter {
+pub(crate) struct Counter {
     sum: u64,
 }
 
@@ -46,7 +46,7 @@ impl Handler<Note> for Counter {
 /// Does nothing: one of a million.
 #[derive(Default, VirtualActor)]
 #[virtual_actor(handles(Note))]
-pub struct Idler {
+pub(crate) struct Idler {
     noted: u64,
 }
 

@@ -21,4 +21,4 @@ pub use directory::StoreDirectory;
 pub use record::{Expect, Guard, Position, Record, RecordId, Seen, Space, Version, Write};
 pub use store::{CasAnswer, Change, Read, Records, Store, StoreError, StoreWatch};
 pub use timer::{Sleep, Timer};
-pub use value::{OwnerValue, StoredNode, lease_id, node_record_id, owner_id};
+pub use value::{OwnerValue, lease_id, node_record_id, owner_id};

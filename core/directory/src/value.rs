@@ -33,9 +33,6 @@ impl OwnerValue {
     }
 }
 
-/// The value of a node's poster.
-pub type StoredNode = NodeInfo;
-
 /// The name of a session's lease record.
 pub fn lease_id(id: NodeId) -> RecordId {
     RecordId::new(Space::LEASES, id.to_string())

@@ -7,7 +7,7 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{DeriveInput, Error, Result, Token, Type, parenthesized};
 
-use crate::options::{Root, spelled};
+use crate::options::{Root, placed, spelled};
 
 /// The messages that an actor declares.
 pub(crate) struct Handles {
@@ -61,7 +61,7 @@ impl Handles {
         if self.messages.len() < 2 {
             return TokenStream::new();
         }
-        let (runtime, protocol) = (root.runtime(), root.protocol());
+        let (runtime, protocol) = (root.runtime(), placed(root.protocol(), self.span));
         let messages = &self.messages;
         quote_spanned! {self.span=>
             const _: () = #protocol::message::assert_distinct(

@@ -1,13 +1,13 @@
 //! What `#[remote]` and `#[derive(RemoteMessage)]` have in common: the options of a message and its impl.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::meta::ParseNestedMeta;
 use syn::spanned::Spanned;
-use syn::{DeriveInput, Error, Ident, LitStr, Result};
+use syn::{DeriveInput, Error, Ident, LitStr, Result, Type};
 
-use crate::options::{Root, Seen, read_attributes, text};
+use crate::options::{Root, Seen, placed, read_attributes, text};
 
 /// What a user may say about a message.
 #[derive(Default)]
@@ -50,13 +50,23 @@ impl MessageOptions {
     }
 
     /// The impl of `RemoteMessage` for the type called `ident`.
-    pub(crate) fn remote_message_impl(&self, ident: &Ident) -> TokenStream {
+    ///
+    /// The bounds on a known `reply` follow from the trait; written out they make the compiler point at the reply
+    /// when it cannot be encoded.
+    pub(crate) fn remote_message_impl(&self, ident: &Ident, reply: Option<&Type>) -> TokenStream {
         let (runtime, protocol) = (self.root.runtime(), self.root.protocol());
         let name = self.name_expression(ident);
         let flags = &self.flags;
+        let bounds = reply.map(|reply| {
+            let serde = placed(self.root.serde(), reply.span());
+            quote_spanned! {reply.span()=>
+                where #reply: #serde::Serialize + #serde::de::DeserializeOwned + ::core::marker::Send
+            }
+        });
         quote! {
             #[automatically_derived]
-            impl #runtime::RemoteMessage for #ident {
+            #[allow(trivial_bounds)]
+            impl #runtime::RemoteMessage for #ident #bounds {
                 const NAME: &'static str = #protocol::message::MessageName::new(#name).as_str();
                 const FLAGS: #protocol::message::MessageFlags =
                     #protocol::message::MessageFlags::empty()
@@ -83,7 +93,7 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let mut options = MessageOptions::default();
     let mut seen = Seen::new("#[remote_message(..)]", MessageOptions::KNOWN);
     read_attributes(&input.attrs, "remote_message", |meta| options.read(&mut seen, meta))?;
-    Ok(options.remote_message_impl(&input.ident))
+    Ok(options.remote_message_impl(&input.ident, None))
 }
 
 /// A message has one name, so it cannot stand for many types.

@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use syn::{DeriveInput, Result};
 
 use crate::handles::Handles;
-use crate::options::{Root, Seen, read_attributes};
+use crate::options::{Root, Seen, placed, read_attributes};
 
 /// Expands the derive.
 pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
@@ -45,10 +45,11 @@ fn assert_handled(handles: &Handles, input: &DeriveInput, root: &Root) -> TokenS
     let actix = root.actix();
     let actor = &input.ident;
     let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
-    let checks = handles
-        .messages()
-        .iter()
-        .map(|message| quote_spanned!(message.span()=> handles::<#actor #type_generics, #message>();));
+    let checks = handles.messages().iter().map(|message| {
+        let place = message.span();
+        let actor = placed(actor, place);
+        quote_spanned!(place=> handles::<#actor #type_generics, #message>();)
+    });
     quote! {
         const _: () = {
             #[allow(dead_code)]

@@ -3,7 +3,7 @@
 //! Each macro matches the option names it knows; this module refuses an option that is given twice, words the error
 //! for an unknown one, and knows the paths that generated code may use.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::meta::ParseNestedMeta;
 use syn::parse::Parser;
@@ -72,6 +72,15 @@ pub(crate) fn spelled<T: ToTokens>(tokens: &T) -> String {
     tokens.to_token_stream().to_string().replace(" :: ", "::").replace(":: ", "::")
 }
 
+/// `tokens`, reported at `place` if the compiler objects to them; what their names mean stays the same.
+pub(crate) fn placed(tokens: impl ToTokens, place: Span) -> TokenStream {
+    let at_place = |mut token: TokenTree| {
+        token.set_span(token.span().located_at(place));
+        token
+    };
+    tokens.into_token_stream().into_iter().map(at_place).collect()
+}
+
 /// Where generated code finds archipelago: `::archipelago`, or what `crate = ".."` says.
 pub(crate) struct Root {
     path: Path,
@@ -102,7 +111,7 @@ impl Root {
 
     fn private(&self, name: &str) -> TokenStream {
         let path = &self.path;
-        let name = Ident::new(name, proc_macro2::Span::call_site());
+        let name = Ident::new(name, Span::call_site());
         quote!(#path::__private::#name)
     }
 }

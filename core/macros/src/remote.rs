@@ -30,7 +30,7 @@ fn try_expand(args: TokenStream, item: TokenStream) -> Result<TokenStream> {
     add_serde(&mut item, &options)?;
     let actix = options.root.actix();
     let ident = &item.ident;
-    let remote_message = options.remote_message_impl(ident);
+    let remote_message = options.remote_message_impl(ident, Some(&reply));
     Ok(quote! {
         #item
 

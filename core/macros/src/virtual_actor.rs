@@ -8,7 +8,7 @@ use syn::spanned::Spanned;
 use syn::{DeriveInput, Error, Ident, LitStr, Result, Token};
 
 use crate::handles::Handles;
-use crate::options::{Root, Seen, read_attributes, text};
+use crate::options::{Root, Seen, placed, read_attributes, text};
 
 /// What `#[virtual_actor(..)]` says.
 struct VirtualActorOptions {
@@ -68,10 +68,11 @@ impl VirtualActorOptions {
         let (actor, kind) = (&input.ident, &self.kind);
         let interleave = self.interleave.variant();
         let table = Ident::new("table", Span::mixed_site());
-        let adds =
-            self.handles.messages().iter().map(
-                |message| quote_spanned!(message.span()=> #runtime::MessageTable::add::<#message>(#table);),
-            );
+        let adds = self.handles.messages().iter().map(|message| {
+            let place = message.span();
+            let (runtime, table) = (placed(&runtime, place), placed(&table, place));
+            quote_spanned!(place=> #runtime::MessageTable::add::<#message>(#table);)
+        });
         quote! {
             #[automatically_derived]
             impl #impl_generics #runtime::VirtualActor for #actor #type_generics #where_clause {

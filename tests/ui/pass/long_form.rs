@@ -1,8 +1,9 @@
 //! `#[derive(Message, RemoteMessage, Serialize, Deserialize)]`: for those who write out what they use.
 
-use crate::support::builder;
 use archipelago::prelude::*;
 use serde::{Deserialize, Serialize};
+
+use crate::support::builder;
 
 #[derive(Message, RemoteMessage, Serialize, Deserialize)]
 #[rtype(result = "i64")]

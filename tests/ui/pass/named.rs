@@ -1,7 +1,8 @@
 //! `#[derive(NamedActor)]`: any actix actor under a path.
 
-use crate::support::builder;
 use archipelago::prelude::*;
+
+use crate::support::builder;
 
 #[remote(String)]
 struct Greet {

@@ -2,9 +2,10 @@
 
 use std::marker::PhantomData;
 
-use crate::support::builder;
 use archipelago::Interleave;
 use archipelago::prelude::*;
+
+use crate::support::builder;
 
 #[remote(u8, name = "options.peek.v2", always_interleave)]
 struct Peek;

@@ -1,7 +1,8 @@
 //! Handlers may answer in every way that actix knows.
 
-use crate::support::builder;
 use archipelago::prelude::*;
+
+use crate::support::builder;
 
 #[remote(u8)]
 struct Now;

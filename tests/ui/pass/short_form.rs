@@ -1,8 +1,9 @@
 //! `#[remote]`: one attribute per message, one word per pair of actor and message.
 
-use crate::support::builder;
 use archipelago::prelude::*;
 use archipelago::{Codec, Interleave};
+
+use crate::support::builder;
 
 #[remote(i64)]
 struct Deposit(i64);

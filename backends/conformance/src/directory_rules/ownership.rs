@@ -65,7 +65,7 @@ pub async fn claim_recasts_its_own(f: Fixture) {
 
 /// A claimer that saw the owner is told `AlreadyPlaced`, one that saw nothing or another `Raced`.
 ///
-/// Proves: R235, R238
+/// Proves: R235
 pub async fn claim_tells_placed_from_raced(f: Fixture) {
     for id in 1..=3 {
         f.open(id).await;

@@ -1,15 +1,14 @@
 //! Rules about sessions.
 
+use archipelago_directory::{Read, node_record_id};
 use archipelago_protocol::contract::{DirectoryError, PlacementDecision};
-use archipelago_protocol::identity::NodeId;
+use archipelago_protocol::identity::{NodeId, NodeInfo};
 use archipelago_protocol::session::{EndReason, Lease};
 use archipelago_protocol::time::Millis;
 
 use super::{Fixture, NONCE, OBSERVER, applied, beat, found, info, session, shard};
 
 /// Opening writes only where there is no lease; an id that has ended is not opened again.
-///
-/// Proves: R166
 pub async fn open_creates_only(f: Fixture) {
     let version = f.open(1).await;
     let seen = f.lease(1).await;
@@ -23,8 +22,6 @@ pub async fn open_creates_only(f: Fixture) {
 }
 
 /// A beat replaces exactly the version it names.
-///
-/// Proves: R167
 pub async fn beat_names_its_version(f: Fixture) {
     let first = f.open(1).await;
     let second = applied(f.directory.beat(beat(1, 1, first)).await.expect("beats"));
@@ -80,7 +77,7 @@ pub async fn revoked_stops_beats(f: Fixture) {
 
 /// After a close the session's keys are free at once, and it is listed no more.
 ///
-/// Proves: R170, R172
+/// Proves: R170
 pub async fn close_is_immediate(f: Fixture) {
     let version = f.open(1).await;
     f.open(2).await;
@@ -106,7 +103,7 @@ pub async fn pin_writes_absence_down(f: Fixture) {
     assert_eq!((pinned.version, pinned.lease), (version, Lease::Missing { ttl: Millis(6_000) }));
 }
 
-/// A node is listed from its announcement until its session has ended.
+/// A node is listed from its announcement until its session has ended; its poster is JSON.
 ///
 /// Proves: R166, R171, R173
 pub async fn sessions_lists_the_announced(f: Fixture) {
@@ -114,6 +111,9 @@ pub async fn sessions_lists_the_announced(f: Fixture) {
     assert_eq!(f.directory.sessions().await.expect("lists").records, []);
     f.directory.announce(&info(1)).await.expect("announces");
     f.directory.announce(&info(1)).await.expect("announces twice");
+    let poster = f.store.get(&node_record_id(NodeId::new(1)), Read::Linearizable).await.expect("reads");
+    let json: NodeInfo = serde_json::from_slice(&poster.expect("stands").value).expect("JSON");
+    assert_eq!(json, info(1));
     f.open(2).await;
     let mut listed = f.directory.sessions().await.expect("lists").records;
     listed.sort_by_key(|node| node.id);

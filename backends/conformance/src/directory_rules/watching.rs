@@ -119,7 +119,7 @@ pub async fn watch_of_a_node_follows_its_records(f: Fixture) {
 
 /// A node joins the view with its announcement and leaves it when its session ends or is closed.
 ///
-/// Proves: R175, R176, R177
+/// Proves: R175, R177
 pub async fn watch_tells_who_joined_and_left(f: Fixture) {
     let mut watch = f.directory.watch(WatchScope::Nodes, None).await.expect("watches");
     next(&mut watch).await;

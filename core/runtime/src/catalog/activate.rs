@@ -55,7 +55,7 @@ impl<A: VirtualActor> KindCatalog<A> {
             self.step(&slot, ActivationState::Activating);
         }
         self.step(&slot, ActivationState::Valid);
-        self.watch_idleness(&slot);
+        self.watch_idleness(&slot, on);
         self.meters().activations.increment(1);
         let mut ctx = Context::new();
         ctx.spawn(Inbox::new(slot, Rc::clone(on), self.index()));

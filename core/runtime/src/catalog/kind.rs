@@ -145,10 +145,15 @@ impl<A: VirtualActor> KindCatalog<A> {
         }
     }
 
-    pub(super) fn watch_idleness(&self, slot: &Rc<Slot<A>>) {
+    /// Has an eye on a new activation; the main task must know if it is the first to be looked at.
+    pub(super) fn watch_idleness(&self, slot: &Rc<Slot<A>>, on: &ArbiterLocal) {
         let due = slot.inner.borrow().life.idle_at(self.shared.idle_after());
-        if let Some(due) = due.filter(|due| *due < Millis::MAX) {
-            self.idle.borrow_mut().push(due, Rc::downgrade(slot));
+        let Some(due) = due.filter(|due| *due < Millis::MAX) else { return };
+        let mut idle = self.idle.borrow_mut();
+        let first = idle.next_at().is_none_or(|at| due < at);
+        idle.push(due, Rc::downgrade(slot));
+        if first {
+            on.wake_main();
         }
     }
 

@@ -53,7 +53,6 @@ fn answer(holder: &mut SessionHolder, now: u64, seq: u64, outcome: LeaseOutcome)
     holder.handle(Millis(now), HolderEvent::BeatAnswered { seq, outcome })
 }
 
-/// Proves: R167
 #[test]
 fn the_gate_opens_with_the_confirmed_open_and_counts_from_its_sending() {
     let mut holder = opening();
@@ -65,6 +64,7 @@ fn the_gate_opens_with_the_confirmed_open_and_counts_from_its_sending() {
     assert!(holder.serving(Millis(DEADLINE.0 - 1)) && !holder.serving(DEADLINE));
 }
 
+/// Proves: R167
 #[test]
 fn the_poster_is_asked_for_until_it_stands() {
     let mut holder = opened();
@@ -169,8 +169,6 @@ fn a_cloned_process_is_found_by_its_nonce() {
 }
 
 /// Mutant 2: no self-fence.
-///
-/// Proves: R169
 #[test]
 fn a_session_without_confirmed_beats_is_lost_at_its_deadline() {
     let mut holder = opened();

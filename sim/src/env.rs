@@ -1,0 +1,82 @@
+//! The environment of a simulated node: virtual time, seeded randomness, tasks under a switch.
+#![expect(clippy::disallowed_methods, reason = "this is the simulator's one place that spawns")]
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use archipelago_backend_conformance::Rng;
+use archipelago_protocol::time::Millis;
+use archipelago_runtime::env::{ArbiterMain, ArbiterRole, Environment, EnvironmentError, incarnation};
+use futures_core::future::{BoxFuture, LocalBoxFuture};
+
+use crate::clock::{SkewedClock, TrueClock};
+use crate::switch::Switch;
+
+/// One life of a simulated node, as the node itself sees the world.
+///
+/// Only inside a [`Simulation`](crate::Simulation): it needs tokio's paused clock and one thread.
+pub struct SimEnvironment {
+    clock: SkewedClock,
+    rng: Mutex<Rng>,
+    switch: Arc<Switch>,
+}
+
+impl SimEnvironment {
+    /// An environment whose clock gains `ppm` microseconds per true second; everything else comes from `seed`.
+    pub(crate) fn new(truth: TrueClock, ppm: i32, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let switch = Switch::new(Rng::new(rng.bits()));
+        Self { clock: SkewedClock::new(truth, ppm), rng: Mutex::new(rng), switch }
+    }
+
+    pub(crate) const fn clock(&self) -> &SkewedClock {
+        &self.clock
+    }
+
+    pub(crate) const fn switch(&self) -> &Arc<Switch> {
+        &self.switch
+    }
+}
+
+impl Environment for SimEnvironment {
+    fn now(&self) -> Millis {
+        self.clock.now()
+    }
+
+    fn nanos(&self) -> u64 {
+        self.clock.nanos()
+    }
+
+    /// Some day in 2026, and then as the node's clock goes.
+    fn wall_millis(&self) -> u64 {
+        WALL_ZERO + self.clock.now().0
+    }
+
+    fn random(&self) -> u64 {
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner).bits()
+    }
+
+    fn sleep(&self, length: Millis) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(self.clock.true_length(length)))
+    }
+
+    fn spawn(&self, task: LocalBoxFuture<'static, ()>) {
+        tokio::task::spawn_local(task);
+    }
+
+    fn start_arbiter(&self, _role: ArbiterRole, main: ArbiterMain) -> Result<(), EnvironmentError> {
+        if actix_rt::System::try_current().is_none() {
+            return Err(EnvironmentError::NoSystem);
+        }
+        tokio::task::spawn_local(self.switch.gate(incarnation(main)));
+        Ok(())
+    }
+}
+
+impl fmt::Debug for SimEnvironment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimEnvironment").field("now", &self.now()).finish_non_exhaustive()
+    }
+}
+
+const WALL_ZERO: u64 = 1_780_000_000_000;

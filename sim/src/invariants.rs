@@ -1,0 +1,143 @@
+//! The promises a run is judged by: how often each was looked at, and the first that was broken.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A promise, by the name that design, tests and models call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Invariant {
+    /// No two activations of one id, counting detached handlers and farewells, live at once.
+    AtMostOneActivation,
+    /// No handler of an actor starts while another has not ended.
+    OneMessageAtATime,
+    /// What one sender sends to one actor starts in the order of sending.
+    FifoPerSender,
+    /// What was accepted is handled, or becomes a dead letter that says why.
+    NoAcceptedMessageLost,
+    /// No message starts twice.
+    NoMessageHandledTwice,
+    /// A call reported as not started never starts.
+    NotStartedIsTrue,
+    /// A call reported as started, or answered, did start.
+    StartedIsTrue,
+    /// Every call ends by its deadline and one grain of the sweep.
+    EveryCallEndsByItsDeadline,
+    /// A call ends once, with its own reply.
+    CompletionExactlyOnce,
+    /// A counter is never below what was acknowledged, nor above what was attempted.
+    AckedValueAttempted,
+    /// The money in all accounts and on its way is constant.
+    BankingSumConstant,
+    /// Every instance has a place in the catalog, and no place or call is left when all is quiet.
+    CatalogIsConsistent,
+    /// No job starts after the session's confirmed deadline, nor under an old generation.
+    NothingStartsAfterTheSession,
+    /// No handler, detached ones included, goes on after the session's fence.
+    NothingRunsAfterTheFence,
+    /// Each life of a node has a greater generation than those before.
+    GenerationGrows,
+}
+
+impl Invariant {
+    /// All of them.
+    pub const ALL: [Self; 15] = [
+        Self::AtMostOneActivation,
+        Self::OneMessageAtATime,
+        Self::FifoPerSender,
+        Self::NoAcceptedMessageLost,
+        Self::NoMessageHandledTwice,
+        Self::NotStartedIsTrue,
+        Self::StartedIsTrue,
+        Self::EveryCallEndsByItsDeadline,
+        Self::CompletionExactlyOnce,
+        Self::AckedValueAttempted,
+        Self::BankingSumConstant,
+        Self::CatalogIsConsistent,
+        Self::NothingStartsAfterTheSession,
+        Self::NothingRunsAfterTheFence,
+        Self::GenerationGrows,
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AtMostOneActivation => "at_most_one_activation",
+            Self::OneMessageAtATime => "one_message_at_a_time",
+            Self::FifoPerSender => "fifo_per_sender",
+            Self::NoAcceptedMessageLost => "no_accepted_message_lost",
+            Self::NoMessageHandledTwice => "no_message_handled_twice",
+            Self::NotStartedIsTrue => "not_started_is_true",
+            Self::StartedIsTrue => "started_is_true",
+            Self::EveryCallEndsByItsDeadline => "every_call_ends_by_its_deadline",
+            Self::CompletionExactlyOnce => "completion_exactly_once",
+            Self::AckedValueAttempted => "acked_value_attempted",
+            Self::BankingSumConstant => "banking_sum_constant",
+            Self::CatalogIsConsistent => "catalog_is_consistent",
+            Self::NothingStartsAfterTheSession => "nothing_starts_after_the_session",
+            Self::NothingRunsAfterTheFence => "nothing_runs_after_the_fence",
+            Self::GenerationGrows => "generation_grows",
+        }
+    }
+}
+
+impl fmt::Display for Invariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which one.
+    pub invariant: Invariant,
+    /// How.
+    pub detail: String,
+    /// When, in true time since the beginning.
+    pub at: Duration,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} broken at {:.3}s: {}", self.invariant, self.at.as_secs_f64(), self.detail)
+    }
+}
+
+/// The book of one run.
+#[derive(Debug, Default)]
+pub(crate) struct Judge {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    evaluated: BTreeMap<Invariant, u64>,
+    first: Option<Violation>,
+}
+
+impl Judge {
+    /// Looks at one promise: `holds` must be true.
+    pub(crate) fn check(&self, invariant: Invariant, holds: bool, at: Duration, detail: impl FnOnce() -> String) {
+        let mut inner = self.lock();
+        *inner.evaluated.entry(invariant).or_default() += 1;
+        if !holds && inner.first.is_none() {
+            inner.first = Some(Violation { invariant, detail: detail(), at });
+        }
+    }
+
+    pub(crate) fn violated(&self) -> bool {
+        self.lock().first.is_some()
+    }
+
+    pub(crate) fn verdict(&self) -> (BTreeMap<Invariant, u64>, Option<Violation>) {
+        let inner = self.lock();
+        (inner.evaluated.clone(), inner.first.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,251 @@
+//! A simulated world: nodes, a store, one clock, and the hands on all of them.
+
+mod beats;
+mod simulation;
+mod stores;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archipelago_backend_conformance::{Faults, Rng};
+use archipelago_protocol::identity::NodeId;
+use archipelago_protocol::time::Millis;
+use archipelago_runtime::env::Environment;
+use archipelago_runtime::{Node, NodeBuilder, StartError};
+
+pub(crate) use beats::Beats;
+pub use simulation::{Run, Simulation};
+use stores::Stores;
+
+use crate::clock::TrueClock;
+use crate::env::SimEnvironment;
+use crate::trace::Trace;
+
+/// The handle a simulation's script acts through. Cheap to clone; clones are the same world.
+///
+/// Nodes are numbered from 0 in the order in which [`Simulation::node`] added them.
+#[derive(Clone)]
+pub struct World {
+    inner: Rc<Inner>,
+}
+
+struct Inner {
+    truth: TrueClock,
+    rng: RefCell<Rng>,
+    trace: RefCell<Trace>,
+    stores: Rc<Stores>,
+    nodes: RefCell<Vec<SimNode>>,
+    /// How many lives nodes have had, over the whole world.
+    lives: Cell<u64>,
+}
+
+type Build = Rc<dyn Fn(NodeBuilder) -> NodeBuilder>;
+
+struct SimNode {
+    build: Build,
+    ppm: i32,
+    current: Option<Life>,
+    /// The session of the last life, until it is known to have ended.
+    last: Option<NodeId>,
+}
+
+#[derive(Clone)]
+struct Life {
+    node: Node,
+    env: Arc<SimEnvironment>,
+}
+
+impl World {
+    fn new(seed: u64, builds: Vec<(Build, i32)>) -> Self {
+        let truth = TrueClock::start();
+        let mut rng = Rng::new(seed);
+        let stores = Rc::new(Stores::new(truth));
+        let late = Rc::clone(&stores).let_late_writes_through(Rng::new(rng.bits()));
+        let nodes = builds.into_iter().map(|(build, ppm)| SimNode { build, ppm, current: None, last: None });
+        let nodes = RefCell::new(nodes.collect());
+        let (rng, trace, lives) = (RefCell::new(rng), RefCell::new(Trace::new()), Cell::new(0));
+        let world = Self { inner: Rc::new(Inner { truth, rng, trace, stores, nodes, lives }) };
+        world.spawn(late);
+        world
+    }
+
+    // ---- nodes ----
+
+    /// The node, if it is up.
+    pub fn node(&self, index: usize) -> Option<Node> {
+        self.life(index).map(|life| life.node)
+    }
+
+    /// Kills a node: everything that runs on it is dropped, its session is left to run out.
+    pub async fn crash(&self, index: usize) {
+        let Some(life) = self.take(index) else { return };
+        self.record("crash", index as u64, 0);
+        life.env.switch().crash();
+        while !life.env.switch().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Holds a node still for `length`, without waiting for the end of it: nothing on it runs, its clock goes on.
+    pub fn pause(&self, index: usize, length: Duration) {
+        let Some(life) = self.life(index) else { return };
+        self.record("pause", index as u64, u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
+        life.env.switch().pause();
+        let world = self.clone();
+        self.spawn(async move {
+            world.advance(length).await;
+            world.record("resume", index as u64, 0);
+            life.env.switch().resume();
+        });
+    }
+
+    /// Stops a node in an orderly way.
+    ///
+    /// # Errors
+    ///
+    /// As [`Node::stop`]; the node is gone all the same.
+    pub async fn stop(&self, index: usize) -> Result<(), archipelago_runtime::StopError> {
+        let Some(life) = self.take(index) else { return Ok(()) };
+        self.record("stop", index as u64, 0);
+        let stopped = life.node.stop().await;
+        self.record("stopped", index as u64, u64::from(stopped.is_err()));
+        stopped
+    }
+
+    /// Starts a node anew, after its last session has ended. A life that is merely paused is left to wake up later,
+    /// as a zombie.
+    ///
+    /// # Errors
+    ///
+    /// As [`NodeBuilder::start`].
+    ///
+    /// # Panics
+    ///
+    /// If the node is up and not paused.
+    pub async fn restart(&self, index: usize) -> Result<Node, StartError> {
+        if let Some(life) = self.take(index) {
+            assert!(life.env.switch().is_paused(), "node {index} is up: crash, stop or pause it first");
+        }
+        let last = self.inner.nodes.borrow()[index].last;
+        if let Some(last) = last {
+            self.inner.stores.end_silent(last).await;
+        }
+        self.start(index).await
+    }
+
+    /// Makes the clock of a node gain `ppm` microseconds every true second (lose them, if negative), from its next
+    /// timer on.
+    pub fn skew(&self, index: usize, ppm: i32) {
+        self.inner.nodes.borrow_mut()[index].ppm = ppm;
+        if let Some(life) = self.life(index) {
+            life.env.clock().set_rate(ppm);
+        }
+    }
+
+    async fn start(&self, index: usize) -> Result<Node, StartError> {
+        let (build, ppm) = {
+            let nodes = self.inner.nodes.borrow();
+            (Rc::clone(&nodes[index].build), nodes[index].ppm)
+        };
+        let env = Arc::new(SimEnvironment::new(self.inner.truth, ppm, self.random()));
+        let directory = self.inner.stores.directory(&env, self.random());
+        self.inner.lives.set(self.inner.lives.get() + 1);
+        self.record("start", index as u64, self.inner.lives.get());
+        let shared: Arc<dyn Environment> = Arc::clone(&env) as Arc<dyn Environment>;
+        let started = build(NodeBuilder::new(shared, directory)).start().await;
+        self.record("started", index as u64, u64::from(started.is_ok()));
+        let node = started?;
+        let slot = &mut self.inner.nodes.borrow_mut()[index];
+        slot.last = Some(node.id());
+        slot.current = Some(Life { node: node.clone(), env });
+        Ok(node)
+    }
+
+    fn life(&self, index: usize) -> Option<Life> {
+        self.inner.nodes.borrow()[index].current.clone()
+    }
+
+    fn take(&self, index: usize) -> Option<Life> {
+        self.inner.nodes.borrow_mut()[index].current.take()
+    }
+
+    // ---- time and chance ----
+
+    /// Lets `length` of virtual time pass.
+    pub async fn advance(&self, length: Duration) {
+        TrueClock::sleep(length).await;
+    }
+
+    /// True time since the simulation began.
+    pub fn now(&self) -> Duration {
+        self.inner.truth.elapsed()
+    }
+
+    /// The time on the clock of a node that is up.
+    pub fn clock_of(&self, index: usize) -> Option<Millis> {
+        self.life(index).map(|life| life.env.now())
+    }
+
+    /// 64 random bits.
+    pub fn random(&self) -> u64 {
+        self.inner.rng.borrow_mut().bits()
+    }
+
+    /// A number below `bound`.
+    pub fn below(&self, bound: u64) -> u64 {
+        self.inner.rng.borrow_mut().below(bound)
+    }
+
+    /// Whether something happens that does so `per_mille` times in a thousand.
+    pub fn chance(&self, per_mille: u32) -> bool {
+        self.inner.rng.borrow_mut().chance(per_mille)
+    }
+
+    /// Runs a task of the script beside the present one.
+    #[expect(clippy::disallowed_methods, reason = "tasks of the script belong to no node")]
+    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        tokio::task::spawn_local(task);
+    }
+
+    // ---- the store ----
+
+    /// Sets what goes wrong between the nodes and the store from now on.
+    pub fn store_faults(&self, faults: Faults) {
+        self.record("store faults", u64::from(faults.unavailable), u64::from(faults.lost_reply));
+        self.inner.stores.set_faults(faults);
+    }
+
+    // ---- the trace ----
+
+    /// Makes a step of the script part of the trace: `what`, and two numbers about it.
+    pub fn record(&self, what: &'static str, a: u64, b: u64) {
+        let now = self.now();
+        self.inner.trace.borrow_mut().record(now, what, a, b);
+    }
+
+    pub(crate) fn trace<T>(&self, look: impl FnOnce(&Trace) -> T) -> T {
+        look(&self.inner.trace.borrow())
+    }
+
+    // ---- ground truth ----
+
+    pub(crate) fn env(&self, index: usize) -> Option<Arc<SimEnvironment>> {
+        self.life(index).map(|life| life.env)
+    }
+
+    pub(crate) fn beats(&self) -> &Arc<Beats> {
+        self.inner.stores.beats()
+    }
+
+    pub(crate) fn late_writes_applied(&self) -> u64 {
+        self.inner.stores.late_applied()
+    }
+}
+
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("World").field("now", &self.now()).finish_non_exhaustive()
+    }
+}

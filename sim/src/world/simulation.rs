@@ -1,0 +1,116 @@
+//! Setting a world up and running a script in it.
+
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use archipelago_runtime::NodeBuilder;
+
+use super::{Build, World};
+
+/// A world in the making. The same seed, nodes and script give the same run, down to the last step.
+///
+/// ```
+/// use archipelago::prelude::*;
+/// use archipelago_sim::Simulation;
+///
+/// #[remote(u32)]
+/// struct Tick;
+///
+/// #[derive(Default, VirtualActor)]
+/// #[virtual_actor(handles(Tick))]
+/// struct Clock(u32);
+/// impl Actor for Clock { type Context = Context<Self>; }
+/// impl Handler<Tick> for Clock {
+///     type Result = u32;
+///     fn handle(&mut self, _: Tick, _: &mut Context<Self>) -> u32 { self.0 += 1; self.0 }
+/// }
+///
+/// let run = Simulation::new(42).node(|builder| builder.actor::<Clock>()).run(async |world| {
+///     let clock = world.node(0).unwrap().actor::<Clock>("tower");
+///     assert_eq!(clock.send(Tick).await, Ok(1));
+///     world.crash(0).await;
+///     let node = world.restart(0).await.unwrap();
+///     assert_eq!(node.actor::<Clock>("tower").send(Tick).await, Ok(1));
+/// });
+/// assert!(run.simulated.as_secs() >= 6, "the crashed node's session had to run out first");
+/// ```
+#[must_use = "a simulation does nothing until it is run"]
+pub struct Simulation {
+    seed: u64,
+    builds: Vec<(Build, i32)>,
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run<T> {
+    /// What the script answered.
+    pub output: T,
+    /// The hash of every recorded step.
+    pub hash: u64,
+    /// How many steps were recorded.
+    pub steps: u64,
+    /// How much virtual time passed.
+    pub simulated: Duration,
+}
+
+impl Simulation {
+    /// A world without nodes whose every chance comes from `seed`.
+    pub const fn new(seed: u64) -> Self {
+        Self { seed, builds: Vec::new() }
+    }
+
+    /// Adds a node, which is started before the script begins. `build` is called for every life of it.
+    pub fn node(self, build: impl Fn(NodeBuilder) -> NodeBuilder + 'static) -> Self {
+        self.skewed_node(0, build)
+    }
+
+    /// Adds a node whose clock gains `ppm` microseconds every true second.
+    pub fn skewed_node(mut self, ppm: i32, build: impl Fn(NodeBuilder) -> NodeBuilder + 'static) -> Self {
+        self.builds.push((Rc::new(build), ppm));
+        self
+    }
+
+    /// Runs `script` to its end, in virtual time, on the present thread.
+    ///
+    /// # Panics
+    ///
+    /// If the script does, after naming the seed, or if a node cannot start at all.
+    pub fn run<T>(self, script: impl AsyncFnOnce(World) -> T) -> Run<T> {
+        let naming = NameSeed(self.seed);
+        let system = actix_rt::System::with_tokio_rt(|| {
+            tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .start_paused(true)
+                .build()
+                .expect("a runtime without threads and sockets needs nothing from the machine")
+        });
+        let run = system.block_on(async {
+            let count = self.builds.len();
+            let world = World::new(self.seed, self.builds);
+            for index in 0..count {
+                world.start(index).await.expect("nothing is wrong with the store before the script begins");
+            }
+            let output = script(world.clone()).await;
+            let (hash, steps) = world.trace(|trace| (trace.hash(), trace.steps()));
+            Run { output, hash, steps, simulated: world.now() }
+        });
+        std::mem::forget(naming);
+        run
+    }
+}
+
+impl fmt::Debug for Simulation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Simulation").field("seed", &self.seed).field("nodes", &self.builds.len()).finish()
+    }
+}
+
+/// Says which seed a panic belongs to.
+struct NameSeed(u64);
+
+impl Drop for NameSeed {
+    fn drop(&mut self) {
+        eprintln!("the simulation with seed {0} failed; Simulation::new({0}) runs it again", self.0);
+    }
+}

@@ -1,0 +1,99 @@
+//! The simulated store of a world, and the observer who ends the sessions of nodes that fell silent.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archipelago_backend_conformance::{Faults, FaultyStore, Rng};
+use archipelago_directory::{Store, StoreDirectory};
+use archipelago_embedded::EmbeddedStore;
+use archipelago_protocol::contract::Directory;
+use archipelago_protocol::identity::NodeId;
+use archipelago_protocol::session::{EndReason, times};
+use archipelago_protocol::time::Millis;
+use archipelago_runtime::env::{Environment, EnvironmentTimer};
+
+use super::beats::{Beats, Side, Tap};
+use crate::clock::TrueClock;
+use crate::env::SimEnvironment;
+
+/// One store, and every node's way to it.
+pub(crate) struct Stores {
+    inner: Arc<dyn Store>,
+    beats: Arc<Beats>,
+    /// The way of each life of each node; writes kept back on a dead node's way may still come through.
+    ways: RefCell<Vec<Arc<FaultyStore>>>,
+    faults: Cell<Faults>,
+    /// The observer's own, unspoilt view.
+    observer: StoreDirectory,
+    late_applied: Cell<u64>,
+}
+
+impl Stores {
+    pub(crate) fn new(truth: TrueClock) -> Self {
+        let beats = Arc::new(Beats::default());
+        let store: Arc<dyn Store> = Arc::new(EmbeddedStore::default());
+        let inner: Arc<dyn Store> = Arc::new(Tap { inner: store, beats: Arc::clone(&beats), side: Side::Store });
+        let env: Arc<dyn Environment> = Arc::new(SimEnvironment::new(truth, 0, OBSERVER));
+        let observer = StoreDirectory::new(Arc::clone(&inner), Arc::new(EnvironmentTimer(env)));
+        let (ways, faults, late_applied) = (RefCell::default(), Cell::default(), Cell::default());
+        Self { inner, beats, ways, faults, observer, late_applied }
+    }
+
+    /// A new way to the store for the node that lives in `env`.
+    pub(crate) fn directory(&self, env: &Arc<SimEnvironment>, seed: u64) -> Arc<dyn Directory> {
+        let env: Arc<dyn Environment> = Arc::clone(env) as Arc<dyn Environment>;
+        let timer = Arc::new(EnvironmentTimer(Arc::clone(&env)));
+        let way = FaultyStore::new(Arc::clone(&self.inner), timer.clone(), seed, self.faults.get());
+        let way = Arc::new(way);
+        self.ways.borrow_mut().push(Arc::clone(&way));
+        let tap = Tap { inner: way, beats: Arc::clone(&self.beats), side: Side::Node(env) };
+        Arc::new(StoreDirectory::new(Arc::new(tap), timer))
+    }
+
+    pub(crate) fn set_faults(&self, faults: Faults) {
+        self.faults.set(faults);
+        self.ways.borrow().iter().for_each(|way| way.set_faults(faults));
+    }
+
+    pub(crate) const fn beats(&self) -> &Arc<Beats> {
+        &self.beats
+    }
+
+    /// How many writes came through after their sender had been told that their outcome is unknown.
+    pub(crate) const fn late_applied(&self) -> u64 {
+        self.late_applied.get()
+    }
+
+    /// Lets writes that were kept back through, one now and then, for ever.
+    pub(crate) async fn let_late_writes_through(self: Rc<Self>, mut rng: Rng) {
+        loop {
+            TrueClock::sleep(Duration::from_millis(20 + rng.below(1_500))).await;
+            let ways: Vec<_> = self.ways.borrow().iter().filter(|way| way.late_writes() > 0).cloned().collect();
+            if !ways.is_empty() && ways[rng.index(ways.len())].apply_late().await {
+                self.late_applied.set(self.late_applied.get() + 1);
+            }
+        }
+    }
+
+    /// Waits, as an observer must, until the session of `node` may be ended, and ends it.
+    pub(crate) async fn end_silent(&self, node: NodeId) {
+        let mut watched = None;
+        loop {
+            let seen = self.observer.lease(node).await.ok().flatten();
+            let Some(seen) = seen.filter(|seen| !seen.lease.has_ended()) else { return };
+            if watched == Some(seen.version) {
+                let ended = self.observer.end_session(node, seen.version, NodeId::new(OBSERVER), EndReason::Silent);
+                drop(ended.await);
+                continue;
+            }
+            watched = Some(seen.version);
+            let wait = seen.lease.ttl().map_or(Millis::ZERO, times::observer_wait);
+            TrueClock::sleep(wait.to_duration()).await;
+        }
+    }
+}
+
+/// The observer's id, and the seed of its environment.
+const OBSERVER: u64 = 7;
