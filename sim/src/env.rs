@@ -19,6 +19,7 @@ pub struct SimEnvironment {
     clock: SkewedClock,
     rng: Mutex<Rng>,
     switch: Arc<Switch>,
+    resumed_at: Mutex<Millis>,
 }
 
 impl SimEnvironment {
@@ -26,7 +27,19 @@ impl SimEnvironment {
     pub(crate) fn new(truth: TrueClock, ppm: i32, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let switch = Switch::new(Rng::new(rng.bits()));
-        Self { clock: SkewedClock::new(truth, ppm), rng: Mutex::new(rng), switch }
+        let clock = SkewedClock::new(truth, ppm);
+        Self { clock, rng: Mutex::new(rng), switch, resumed_at: Mutex::default() }
+    }
+
+    /// Lets a paused node go on.
+    pub(crate) fn resume(&self) {
+        *self.resumed_at.lock().unwrap_or_else(PoisonError::into_inner) = self.now();
+        self.switch.resume();
+    }
+
+    /// When the node was last let go on after a pause, on its own clock.
+    pub(crate) fn resumed_at(&self) -> Millis {
+        *self.resumed_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) const fn clock(&self) -> &SkewedClock {

@@ -4,7 +4,7 @@
 //! chance comes from its seed, so a run can be repeated exactly; an hour takes a second. The script crashes
 //! nodes, pauses them, bends their clocks and spoils their store through a [`World`].
 //!
-//! Use it to test your own actors. The project's own workloads are run by `sweep`: each seed draws which
+//! Use it to test your own actors. The project's own workloads are run by [`Sweep`]: each seed draws which
 //! families of faults and features take part, and the invariants are checked on ground truth that neither the
 //! runtime nor the actors can see.
 //!
@@ -12,12 +12,20 @@
 
 mod clock;
 mod env;
+mod invariants;
 mod meters;
+mod sometimes;
+mod sweep;
 mod switch;
 mod trace;
+mod workload;
 mod world;
 
 pub use archipelago_backend_conformance::{Faults, Rng};
 pub use clock::TrueClock;
 pub use env::SimEnvironment;
+pub use invariants::{Invariant, Violation};
+pub use sometimes::{POINTS, is_point, note_point};
+pub use sweep::Sweep;
+pub use workload::{Outcome, run_seed};
 pub use world::{Run, Simulation, World};

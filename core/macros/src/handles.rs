@@ -77,7 +77,9 @@ fn accepted_by(message: &Type, input: &DeriveInput, root: &Root) -> TokenStream 
     let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
     quote_spanned! {message.span()=>
         #[automatically_derived]
-        impl #impl_generics #runtime::AcceptedBy<#actor #type_generics> for #message #where_clause {}
+        impl #impl_generics #runtime::AcceptedBy<#actor #type_generics> for #message #where_clause {
+            type Via = #runtime::ViaHandler;
+        }
     }
 }
 

@@ -23,6 +23,8 @@ pub use call::{Call, CallOptions, InCall, in_call, remaining};
 pub use catalog::{Factory, MessageTable};
 pub use events::{DeadLetter, Event, EventStream, Notice, Subscription};
 pub use message::{AcceptedBy, BoxError, Lifecycle, NamedActor, RemoteMessage, VirtualActor};
+#[doc(hidden)]
+pub use message::{Dispatch, Dispatched, ViaHandler};
 pub use named::{NameError, NamedRef};
 pub use node::{Node, NodeBuilder, StartError, StopError};
 pub use refs::{ActorRef, MessageRef, UntypedRef};

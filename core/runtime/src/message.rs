@@ -1,13 +1,17 @@
 //! What a user's types must be: messages, virtual actors, and the pairs of both.
 
+use std::any::Any;
 use std::error::Error as StdError;
 use std::future::Future;
 
-use actix::{Actor, Context, Message, ResponseFuture};
+use actix::dev::MessageResponse;
+use actix::{Actor, Context, Handler, Message, ResponseFuture};
 use archipelago_protocol::activation::{DeactivateReason, Interleave};
 use archipelago_protocol::message::{MessageFlags, WireId, wire_id};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 
 use crate::activation::Activation;
 use crate::catalog::MessageTable;
@@ -35,11 +39,66 @@ pub trait RemoteMessage:
     label = "`{Self}` is not among the messages that `{A}` handles",
     note = "add `{Self}` to `handles(..)` of `{A}` and implement `Handler<{Self}>` for it"
 )]
-pub trait AcceptedBy<A>: RemoteMessage {}
+pub trait AcceptedBy<A: Actor>: RemoteMessage {
+    /// How the message reaches the handler: always [`ViaHandler`]. It keeps `Handler` out of the bounds of `send`, so
+    /// that the compiler speaks of this trait when a message is not taken.
+    #[doc(hidden)]
+    type Via: Dispatch<A, Self>;
+}
+
+/// Calls the handler of an actor for a message.
+#[doc(hidden)]
+pub trait Dispatch<A: Actor, M: RemoteMessage> {
+    /// Calls it.
+    fn dispatch(actor: &mut A, message: M, ctx: &mut A::Context) -> Dispatched<M::Result>;
+}
+
+/// What a handler gave back.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum Dispatched<R> {
+    /// The reply.
+    Reply(R),
+    /// The reply comes later.
+    Later(oneshot::Receiver<R>),
+    /// It dropped the way back.
+    Nothing,
+}
+
+/// The way through `actix::Handler`.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct ViaHandler;
+
+impl<A, M> Dispatch<A, M> for ViaHandler
+where
+    A: Handler<M, Result: 'static>,
+    M: RemoteMessage,
+{
+    fn dispatch(actor: &mut A, message: M, ctx: &mut A::Context) -> Dispatched<M::Result> {
+        let mut response = Some(actor.handle(message, ctx));
+        // A handler whose result is the reply itself has replied: no channel is needed to learn it.
+        if let Some(reply) = (&mut response as &mut dyn Any).downcast_mut::<Option<M::Result>>() {
+            return reply.take().map_or(Dispatched::Nothing, Dispatched::Reply);
+        }
+        let Some(response) = response else { return Dispatched::Nothing };
+        let (tx, mut rx) = oneshot::channel();
+        response.handle(ctx, Some(tx));
+        match rx.try_recv() {
+            Ok(reply) => Dispatched::Reply(reply),
+            Err(TryRecvError::Closed) => Dispatched::Nothing,
+            Err(TryRecvError::Empty) => Dispatched::Later(rx),
+        }
+    }
+}
 
 /// An actix actor that the library activates by its id when a message comes.
 ///
 /// `#[derive(VirtualActor)]` implements it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a virtual actor",
+    note = "add `#[derive(VirtualActor)]` and `#[virtual_actor(handles(..))]` to `{Self}`"
+)]
 pub trait VirtualActor: Actor<Context = Context<Self>> + Lifecycle + Unpin {
     /// The kind: the middle part of the id of every such actor.
     const KIND: &'static str;
@@ -54,6 +113,10 @@ pub trait VirtualActor: Actor<Context = Context<Self>> + Lifecycle + Unpin {
 ///
 /// An actor declares `#[virtual_actor(lifecycle)]` and implements this by hand; the derive implements it empty
 /// for all others.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no `Lifecycle`",
+    note = "`lifecycle` was given to `#[virtual_actor(..)]`: implement `Lifecycle` for `{Self}`, or remove the word"
+)]
 pub trait Lifecycle: Actor {
     /// False spares the library the calls. Leave it alone.
     const HOOKS: bool = true;

@@ -11,6 +11,7 @@ use archipelago_directory::{
     lease_id,
 };
 use archipelago_protocol::identity::NodeId;
+use archipelago_protocol::session::Lease;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::Environment;
 use async_trait::async_trait;
@@ -37,7 +38,9 @@ impl Beats {
     }
 
     fn note_sent(&self, id: &RecordId, write: &Write, now: Millis) {
-        if let (Space::LEASES, Write::Put { value, .. }) = (id.space, write) {
+        if let (Space::LEASES, Write::Put { value, .. }) = (id.space, write)
+            && is_beat(value)
+        {
             self.lock().sent.insert((id.clone(), value.clone()), now);
         }
     }
@@ -53,6 +56,11 @@ impl Beats {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Opening counts as a beat, closing does not.
+fn is_beat(value: &Bytes) -> bool {
+    matches!(serde_json::from_slice(value), Ok(Lease::Live { .. }))
 }
 
 /// Where a tap sits.

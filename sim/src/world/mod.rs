@@ -97,7 +97,7 @@ impl World {
         self.spawn(async move {
             world.advance(length).await;
             world.record("resume", index as u64, 0);
-            life.env.switch().resume();
+            life.env.resume();
         });
     }
 
@@ -233,6 +233,10 @@ impl World {
 
     pub(crate) fn env(&self, index: usize) -> Option<Arc<SimEnvironment>> {
         self.life(index).map(|life| life.env)
+    }
+
+    pub(crate) fn true_clock(&self) -> TrueClock {
+        self.inner.truth
     }
 
     pub(crate) fn beats(&self) -> &Arc<Beats> {

@@ -59,7 +59,8 @@ pub enum HolderEvent {
         /// Random number for the beat that follows at once.
         nonce: u64,
     },
-    /// Every handler has ended and the session is to be closed (STOP-FIRST).
+    /// Every handler has ended and the session is to be closed (STOP-FIRST). Answered by [`HolderAction::SendClose`], or by
+    /// [`HolderAction::Lost`] if the open was never confirmed.
     Close,
 }
 
@@ -106,7 +107,7 @@ pub struct Gate {
 /// Why a session was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LostReason {
-    /// The open was not applied, or nobody can say; the id is thrown away.
+    /// The open was not applied, nobody can say, or it was not waited for; the id is thrown away.
     OpenFailed,
     /// No beat was confirmed in time.
     Fenced,
@@ -291,13 +292,14 @@ impl SessionHolder {
         actions
     }
 
-    /// A session whose open was never confirmed is not closed but left: an end written before a late open lands, and
-    /// collected, would let the open bring the id back.
+    /// A session whose open was never confirmed is not closed but thrown away: an end written before a late open lands,
+    /// and collected, would let the open bring the id back.
     fn on_close(&mut self) -> Vec<HolderAction> {
-        let opened = self.phase == Phase::Live;
+        if self.phase == Phase::Opening {
+            return self.lose(LostReason::OpenFailed);
+        }
         self.phase = Phase::Over;
-        let close = opened.then_some(HolderAction::SendClose(self.session));
-        [HolderAction::Gate(Gate::default())].into_iter().chain(close).collect()
+        vec![HolderAction::Gate(Gate::default()), HolderAction::SendClose(self.session)]
     }
 
     /// Attempt `seq` is in the record at `version`: the gate moves by the time *that* attempt was sent (CONFIRM).

@@ -31,15 +31,10 @@ thread_local! {
     };
 }
 
-/// Runs `work` with the arbiter if it lives on this thread; `None` if it lives elsewhere or is gone.
-pub(crate) fn with_local<T>(
-    node: &NodeShared,
-    arbiter: u16,
-    work: impl FnOnce(&Rc<ArbiterLocal>) -> T,
-) -> Option<T> {
+/// The arbiter if it lives on this thread; `None` if it lives elsewhere or is gone.
+pub(crate) fn local(node: &NodeShared, arbiter: u16) -> Option<Rc<ArbiterLocal>> {
     let place = node.arbiter(arbiter).place()?;
-    let local = THREAD.try_with(|thread| thread.at(place)).ok().flatten()?;
-    Some(work(&local))
+    THREAD.try_with(|thread| thread.at(place)).ok().flatten()
 }
 
 /// An arbiter's stay on this thread; it ends when this is dropped.

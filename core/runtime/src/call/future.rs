@@ -3,15 +3,21 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use archipelago_protocol::call::CallError;
 use futures_core::future::BoxFuture;
+use tokio::sync::oneshot;
 
-use super::CallCell;
-use crate::arbiter;
-use crate::node::NodeShared;
+/// How a call ends.
+pub(crate) type Answer<R> = Result<R, CallError>;
+/// The end of a call that its job holds. A caller who has gone shows as a closed sender.
+pub(crate) type AnswerSender<R> = oneshot::Sender<Answer<R>>;
+
+/// A way back for one answer.
+pub(crate) fn answer_channel<R>() -> (AnswerSender<R>, oneshot::Receiver<Answer<R>>) {
+    oneshot::channel()
+}
 
 /// A call under way. Dropping it cancels the call: a handler that has not started never will.
 ///
@@ -21,14 +27,8 @@ pub struct Call<R>(State<R>);
 
 enum State<R> {
     Failed(CallError),
-    Waiting { cell: Arc<CallCell<R>>, home: Home, backstop: Option<BoxFuture<'static, ()>> },
+    Waiting { answer: oneshot::Receiver<Answer<R>>, backstop: Option<BoxFuture<'static, ()>> },
     Over,
-}
-
-/// The arbiter that keeps the call.
-pub(crate) struct Home {
-    pub(crate) node: Arc<NodeShared>,
-    pub(crate) arbiter: u16,
 }
 
 impl<R> Call<R> {
@@ -37,14 +37,13 @@ impl<R> Call<R> {
         Self(State::Failed(error))
     }
 
-    /// A call kept by the arbiter `home`. A caller on another thread brings a `backstop`: it ends the call when
-    /// the arbiter itself is stuck and cannot.
+    /// A call whose answer comes from an arbiter. A caller on another thread brings a `backstop`: it ends the call
+    /// when the arbiter itself is stuck and cannot.
     pub(crate) const fn waiting(
-        cell: Arc<CallCell<R>>,
-        home: Home,
+        answer: oneshot::Receiver<Answer<R>>,
         backstop: Option<BoxFuture<'static, ()>>,
     ) -> Self {
-        Self(State::Waiting { cell, home, backstop })
+        Self(State::Waiting { answer, backstop })
     }
 }
 
@@ -52,13 +51,13 @@ impl<R> Future for Call<R> {
     type Output = Result<R, CallError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = match &mut self.0 {
-            State::Waiting { cell, backstop, .. } => match (cell.poll(cx), backstop) {
-                (Poll::Ready(answer), _) => answer,
+        let ended = match &mut self.0 {
+            State::Waiting { answer, backstop } => match (Pin::new(answer).poll(cx), backstop) {
+                // Without an answer the arbiter has died with the job.
+                (Poll::Ready(answer), _) => answer.unwrap_or(Err(CallError::Stopped)),
                 (Poll::Pending, None) => return Poll::Pending,
                 (Poll::Pending, Some(backstop)) => {
                     ready!(backstop.as_mut().poll(cx));
-                    cell.abandon();
                     Err(CallError::Timeout { started: true })
                 }
             },
@@ -66,21 +65,11 @@ impl<R> Future for Call<R> {
             State::Over => panic!("a call was polled after it had ended"),
         };
         self.0 = State::Over;
-        Poll::Ready(answer)
+        Poll::Ready(ended)
     }
 }
 
 impl<R> Unpin for Call<R> {}
-
-impl<R> Drop for Call<R> {
-    fn drop(&mut self) {
-        if let State::Waiting { cell, home, .. } = &self.0
-            && let Some(call) = cell.abandon()
-        {
-            arbiter::with_local(&home.node, home.arbiter, |local| local.cancel(call));
-        }
-    }
-}
 
 impl<R> fmt::Debug for Call<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

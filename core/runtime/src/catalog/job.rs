@@ -1,62 +1,61 @@
-//! One message on its way into an actor.
+//! One message on its way into an actor, and its reply on the way out.
 
-use std::rc::Rc;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll};
+use std::task::{Context as TaskContext, Poll, ready};
 
-use actix::dev::MessageResponse;
-use actix::{Context, Handler};
+use actix::Context;
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::CorrelationId;
 use archipelago_protocol::message::{Codec, MessageFlags};
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
+use serde::Serialize;
 use tokio::sync::oneshot;
-use tokio::sync::oneshot::error::TryRecvError;
 
-use crate::arbiter::ArbiterLocal;
-use crate::call::{CallCell, CallScope};
-use crate::message::{RemoteMessage, VirtualActor};
+use crate::call::{Answer, AnswerSender, CallScope};
+use crate::message::{AcceptedBy, Dispatch, Dispatched, RemoteMessage, VirtualActor};
 
 /// What the inbox must know about a job before it starts it.
 #[derive(Clone)]
 pub(crate) struct JobHead {
-    /// The pending call that waits for the reply; none for a tell.
+    /// The pending call that waits for the reply, once it is registered; none for a tell.
     pub(crate) call: Option<CorrelationId>,
+    /// Whether somebody will wait for the reply.
+    pub(crate) asks: bool,
     /// When it expires; `Millis::MAX` for never.
     pub(crate) deadline: Millis,
     pub(crate) flags: MessageFlags,
     pub(crate) scope: Option<Arc<CallScope>>,
 }
 
-/// The message itself, with the way back for its reply.
-pub(crate) trait JobBody<A: VirtualActor>: Send {
+/// The message itself. It is the one allocation of a job: its reply waits in the same place.
+pub(crate) trait JobBody<A: VirtualActor>: Reply {
     /// Calls the handler.
-    fn run(
-        self: Box<Self>,
-        head: &JobHead,
-        actor: &mut A,
-        ctx: &mut Context<A>,
-        on: &Rc<ArbiterLocal>,
-    ) -> Ran;
-    /// True if its caller has gone.
-    fn is_abandoned(&self) -> bool;
+    fn run(&mut self, actor: &mut A, ctx: &mut Context<A>) -> Ran;
     /// The name of the message.
     fn name(&self) -> &'static str;
 }
 
-/// What became of a job that was run.
-pub(crate) enum Ran {
-    /// It ended, and its reply has left.
-    Done,
-    /// Its reply comes later.
-    Awaiting(Box<dyn Awaited>),
+/// The way back of a job, whatever its actor.
+pub(crate) trait Reply: Send {
+    /// Waits for a reply that comes later.
+    fn poll_reply(&mut self, cx: &mut TaskContext<'_>) -> Poll<()>;
+    /// Lets the reply out.
+    fn release(&mut self);
+    /// Lets an error out instead; nothing else leaves afterwards.
+    fn fail(&mut self, error: CallError);
+    /// True if nobody waits for the reply any more.
+    fn is_abandoned(&self) -> bool;
 }
 
-/// A reply that comes later.
-pub(crate) trait Awaited {
-    /// Sends the reply on as soon as it is there.
-    fn poll(&mut self, cx: &mut TaskContext<'_>, on: &ArbiterLocal) -> Poll<()>;
+/// What became of a job that was run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ran {
+    /// It ended; its reply waits to be released.
+    Done,
+    /// Its reply comes later.
+    Awaiting,
 }
 
 /// Where the reply of type `R` goes.
@@ -64,54 +63,37 @@ pub(crate) enum ReplyTo<R> {
     /// Nobody wants it.
     Nobody,
     /// A caller on this node, as it is.
-    Caller(Arc<CallCell<R>>),
+    Caller(AnswerSender<R>),
     /// A caller who wants it encoded.
-    Encoded(Arc<CallCell<Bytes>>, Codec),
+    Encoded(AnswerSender<Bytes>, Codec),
 }
 
 /// A message of a known type.
 pub(crate) struct TypedJob<M: RemoteMessage> {
-    pub(crate) message: M,
-    pub(crate) reply_to: ReplyTo<M::Result>,
+    message: Option<M>,
+    pending: Option<oneshot::Receiver<M::Result>>,
+    reply: Option<Answer<M::Result>>,
+    reply_to: ReplyTo<M::Result>,
 }
 
-impl<A, M> JobBody<A> for TypedJob<M>
-where
-    A: VirtualActor + Handler<M>,
-    M: RemoteMessage,
-{
-    fn run(
-        self: Box<Self>,
-        head: &JobHead,
-        actor: &mut A,
-        ctx: &mut Context<A>,
-        on: &Rc<ArbiterLocal>,
-    ) -> Ran {
-        let mut ending = Ending { call: head.call, on: Rc::clone(on), armed: true };
-        let (tx, mut rx) = oneshot::channel();
-        actor.handle(self.message, ctx).handle(ctx, Some(tx));
-        ending.armed = false;
-        match rx.try_recv() {
-            Ok(reply) => {
-                self.reply_to.send(head.call, Ok(reply), on);
-                Ran::Done
-            }
-            Err(TryRecvError::Closed) => {
-                self.reply_to.send(head.call, Err(CallError::NoReply), on);
-                Ran::Done
-            }
-            Err(TryRecvError::Empty) => {
-                Ran::Awaiting(Box::new(LateReply { rx, reply_to: self.reply_to, call: head.call }))
-            }
-        }
+impl<M: RemoteMessage> TypedJob<M> {
+    pub(crate) const fn new(message: M, reply_to: ReplyTo<M::Result>) -> Self {
+        Self { message: Some(message), pending: None, reply: None, reply_to }
     }
+}
 
-    fn is_abandoned(&self) -> bool {
-        match &self.reply_to {
-            ReplyTo::Nobody => false,
-            ReplyTo::Caller(cell) => cell.is_abandoned(),
-            ReplyTo::Encoded(cell, _) => cell.is_abandoned(),
+impl<A: VirtualActor, M: AcceptedBy<A>> JobBody<A> for TypedJob<M> {
+    fn run(&mut self, actor: &mut A, ctx: &mut Context<A>) -> Ran {
+        let Some(message) = self.message.take() else { return Ran::Done };
+        match <M::Via as Dispatch<A, M>>::dispatch(actor, message, ctx) {
+            Dispatched::Reply(reply) => self.reply = Some(Ok(reply)),
+            Dispatched::Nothing => self.reply = Some(Err(CallError::NoReply)),
+            Dispatched::Later(reply) => {
+                self.pending = Some(reply);
+                return Ran::Awaiting;
+            }
         }
+        Ran::Done
     }
 
     fn name(&self) -> &'static str {
@@ -119,55 +101,44 @@ where
     }
 }
 
-/// Tells the caller when a handler panics.
-struct Ending {
-    call: Option<CorrelationId>,
-    on: Rc<ArbiterLocal>,
-    armed: bool,
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        if self.armed
-            && let Some(call) = self.call
-        {
-            self.on.fail_call(call, CallError::Panicked);
+impl<M: RemoteMessage> Reply for TypedJob<M> {
+    fn poll_reply(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
+        if let Some(pending) = &mut self.pending {
+            let reply = ready!(Pin::new(pending).poll(cx));
+            self.pending = None;
+            self.reply = Some(reply.map_err(|_| CallError::NoReply));
         }
-    }
-}
-
-struct LateReply<R> {
-    rx: oneshot::Receiver<R>,
-    reply_to: ReplyTo<R>,
-    call: Option<CorrelationId>,
-}
-
-impl<R: serde::Serialize + Send + 'static> Awaited for LateReply<R> {
-    fn poll(&mut self, cx: &mut TaskContext<'_>, on: &ArbiterLocal) -> Poll<()> {
-        let reply = std::task::ready!(std::pin::Pin::new(&mut self.rx).poll(cx));
-        let reply_to = std::mem::replace(&mut self.reply_to, ReplyTo::Nobody);
-        reply_to.send(self.call, reply.map_err(|_| CallError::NoReply), on);
         Poll::Ready(())
     }
+
+    fn release(&mut self) {
+        let reply = self.reply.take().unwrap_or(Err(CallError::NoReply));
+        std::mem::replace(&mut self.reply_to, ReplyTo::Nobody).send(reply);
+    }
+
+    fn fail(&mut self, error: CallError) {
+        std::mem::replace(&mut self.reply_to, ReplyTo::Nobody).send(Err(error));
+    }
+
+    fn is_abandoned(&self) -> bool {
+        match &self.reply_to {
+            ReplyTo::Nobody => false,
+            ReplyTo::Caller(caller) => caller.is_closed(),
+            ReplyTo::Encoded(caller, _) => caller.is_closed(),
+        }
+    }
 }
 
-impl<R: serde::Serialize + Send + 'static> ReplyTo<R> {
-    /// Lets the reply out, if the node may still answer for its actors and the call still waits.
-    fn send(self, call: Option<CorrelationId>, reply: Result<R, CallError>, on: &ArbiterLocal) {
-        let Some(call) = call else { return };
-        let reply = if on.node().gate().may_answer(on.now()) { reply } else { Err(CallError::Stopped) };
-        if !on.complete_call(call) {
-            return;
-        }
+impl<R: Serialize> ReplyTo<R> {
+    /// A caller who has gone meanwhile is no error.
+    fn send(self, reply: Answer<R>) {
         match self {
             Self::Nobody => {}
-            Self::Caller(cell) => cell.finish(reply),
-            Self::Encoded(cell, codec) => cell.finish(reply.and_then(|reply| {
-                codec
-                    .encode(&reply)
-                    .map(Bytes::from)
-                    .map_err(|error| CallError::Codec { reason: error.to_string(), started: true })
-            })),
+            Self::Caller(caller) => drop(caller.send(reply)),
+            Self::Encoded(caller, codec) => drop(caller.send(reply.and_then(|reply| {
+                let bytes = codec.encode(&reply).map(Bytes::from);
+                bytes.map_err(|error| CallError::Codec { reason: error.to_string(), started: true })
+            }))),
         }
     }
 }

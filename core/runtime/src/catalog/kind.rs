@@ -1,6 +1,6 @@
 //! All actors of one kind on one arbiter.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
@@ -17,12 +17,12 @@ use hashbrown::HashTable;
 use super::job::{JobBody, JobHead};
 use super::messages::MessageTable;
 use super::slot::{Queued, Slot};
-use crate::arbiter::{ArbiterLocal, not_serving};
-use crate::call::CallCell;
+use crate::arbiter::{ArbiterLocal, Expire, not_serving};
+use crate::call::AnswerSender;
 use crate::message::{BoxError, VirtualActor};
 use crate::meters::KindMeters;
 use crate::node::{KindShared, Node};
-use crate::refs::decoding;
+use crate::refs::{decoding, refuse};
 
 /// Makes the instance of an actor from its id.
 pub type Factory<A> = Arc<dyn Fn(&ActorId, &Node) -> Result<A, BoxError> + Send + Sync>;
@@ -57,7 +57,9 @@ pub(crate) trait AnyKind {
         message: Encoded<'_>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError>;
-    /// Queues a boxed `TypedJob` of the message with this number.
+    /// Whether it handles the message with this number and type.
+    fn takes(&self, id: WireId, message: TypeId) -> bool;
+    /// Queues a boxed `TypedJob` of a message that it takes.
     fn submit_boxed(
         &self,
         target: &Target,
@@ -77,8 +79,8 @@ pub(crate) trait AnyKind {
     fn next_idle(&self) -> Option<Millis>;
     /// How many actors have a slot.
     fn active(&self) -> usize;
-    /// Refuses everything that waits.
-    fn refuse_all(&self, on: &ArbiterLocal, error: &CallError);
+    /// Refuses everything that waits, because the arbiter ends.
+    fn close(&self, on: &ArbiterLocal);
 }
 
 /// A message as bytes.
@@ -87,7 +89,7 @@ pub(crate) struct Encoded<'a> {
     pub(crate) name: &'a str,
     pub(crate) bytes: &'a [u8],
     pub(crate) codec: Codec,
-    pub(crate) reply_to: Option<Arc<CallCell<Bytes>>>,
+    pub(crate) caller: Option<AnswerSender<Bytes>>,
 }
 
 impl<A: VirtualActor> KindCatalog<A> {
@@ -108,21 +110,44 @@ impl<A: VirtualActor> KindCatalog<A> {
     ///
     /// # Errors
     ///
-    /// The job was not queued and will never start.
+    /// The job was not queued and will never start; whoever waits for it has been told.
     pub(crate) fn submit(
         &self,
         target: &Target,
-        head: JobHead,
-        body: Box<dyn JobBody<A>>,
+        mut head: JobHead,
+        mut body: Box<dyn JobBody<A>>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
+        match self.admit(target, &mut head, on) {
+            Ok(slot) => {
+                self.meters.messages.increment(1);
+                slot.push(Queued { head, body }, on);
+                Ok(())
+            }
+            Err(error) => {
+                body.fail(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// Finds the slot of a job that may be queued, and registers the call that waits for it.
+    fn admit(
+        &self,
+        target: &Target,
+        head: &mut JobHead,
+        on: &Rc<ArbiterLocal>,
+    ) -> Result<Rc<Slot<A>>, CallError> {
         on.admit(head.scope.as_ref())?;
         if let Some(owner) = self.shared.elsewhere() {
             return Err(not_serving(&format!("kind {} is owned by node {owner}", self.shared.name())));
         }
         let slot = self.slot(target, on);
-        self.meters.messages.increment(1);
-        slot.push(Queued { head, body }, on.node().settings().inbox, on)
+        slot.check(head, on.node().settings().inbox, on)?;
+        if head.asks {
+            head.call = Some(on.open_call(head.deadline, Rc::clone(&slot) as Rc<dyn Expire>)?);
+        }
+        Ok(slot)
     }
 
     /// Notes that the inbox of `slot` is gone.
@@ -177,7 +202,7 @@ impl<A: VirtualActor> KindCatalog<A> {
         if let Some(slot) = self.find(target) {
             return slot;
         }
-        let slot = Rc::new(Slot::new(target.id.clone(), target.hash, on.now()));
+        let slot = Rc::new(Slot::new(target.id.clone(), target.hash, on.coarse()));
         self.slots.borrow_mut().insert_unique(target.hash, Rc::clone(&slot), |slot| slot.hash);
         self.meters.active.increment(1);
         self.newborn(Rc::clone(&slot), on);
@@ -232,11 +257,19 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
         message: Encoded<'_>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
-        let Encoded { id, name, bytes, codec, reply_to } = message;
-        let entry = self.messages.get(id).ok_or_else(|| self.unknown_message(name.to_owned()))?;
-        let job = decoding(on.node(), || entry.decode(bytes, codec, reply_to))?;
+        let Encoded { id, name, bytes, codec, mut caller } = message;
+        let entry = self.messages.get(id).ok_or_else(|| self.unknown_message(name.to_owned()));
+        let job = entry.and_then(|entry| {
+            let job = decoding(on.node(), || entry.decode(bytes, codec, &mut caller))?;
+            Ok((entry, job))
+        });
+        let (entry, job) = job.map_err(|error| refuse(caller, error))?;
         head.flags = head.flags | entry.flags;
         self.submit(target, head, job, on)
+    }
+
+    fn takes(&self, id: WireId, message: TypeId) -> bool {
+        self.messages.get(id).is_some_and(|entry| entry.type_id == message)
     }
 
     fn submit_boxed(
@@ -303,12 +336,11 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
         self.slots.borrow().len()
     }
 
-    fn refuse_all(&self, on: &ArbiterLocal, error: &CallError) {
+    fn close(&self, on: &ArbiterLocal) {
         for slot in self.all_slots() {
             let waiting = std::mem::take(&mut slot.inner.borrow_mut().queue);
             for job in waiting {
-                on.refuse(&slot.id, &job.head, job.body.name(), error.clone());
-                on.job_over();
+                on.refuse(&slot.id, job, not_serving("it has stopped"));
             }
         }
     }

@@ -3,16 +3,14 @@
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
-use actix::Handler;
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::message::{Codec, MessageFlags, WireId};
 use bytes::Bytes;
 
 use super::job::{JobBody, ReplyTo, TypedJob};
-use crate::call::CallCell;
-use crate::message::{AcceptedBy, RemoteMessage, VirtualActor};
+use crate::call::AnswerSender;
+use crate::message::{AcceptedBy, VirtualActor};
 use crate::node::MessageEntry;
 
 /// The messages of one kind. `#[derive(VirtualActor)]` fills it.
@@ -24,11 +22,13 @@ pub struct MessageTable<A: VirtualActor> {
 /// How to make a job of one message for actors of type `A`.
 pub(crate) struct Entry<A: VirtualActor> {
     pub(crate) flags: MessageFlags,
+    pub(crate) type_id: TypeId,
     decode: DecodeJob<A>,
     unwrap: UnwrapJob<A>,
 }
 
-type DecodeJob<A> = fn(&[u8], Codec, Option<Arc<CallCell<Bytes>>>) -> Result<Box<dyn JobBody<A>>, CallError>;
+type DecodeJob<A> =
+    fn(&[u8], Codec, &mut Option<AnswerSender<Bytes>>) -> Result<Box<dyn JobBody<A>>, CallError>;
 type UnwrapJob<A> = fn(Box<dyn Any + Send>) -> Option<Box<dyn JobBody<A>>>;
 
 impl<A: VirtualActor> MessageTable<A> {
@@ -42,9 +42,13 @@ impl<A: VirtualActor> MessageTable<A> {
     pub fn add<M>(&mut self)
     where
         M: AcceptedBy<A>,
-        A: Handler<M>,
     {
-        let entry = Entry { flags: M::FLAGS, decode: decode::<A, M>, unwrap: unwrap::<A, M> };
+        let entry = Entry {
+            flags: M::FLAGS,
+            type_id: TypeId::of::<M>(),
+            decode: decode::<A, M>,
+            unwrap: unwrap::<A, M>,
+        };
         self.entries.insert(M::WIRE_ID, entry);
         self.listed.push(MessageEntry { id: M::WIRE_ID, name: M::NAME, type_id: TypeId::of::<M>() });
     }
@@ -60,14 +64,14 @@ impl<A: VirtualActor> MessageTable<A> {
 }
 
 impl<A: VirtualActor> Entry<A> {
-    /// Makes a job of an encoded message; its reply is encoded the same way.
+    /// Makes a job of an encoded message; its reply is encoded the same way. Takes the way back only if it succeeds.
     pub(crate) fn decode(
         &self,
         bytes: &[u8],
         codec: Codec,
-        reply_to: Option<Arc<CallCell<Bytes>>>,
+        caller: &mut Option<AnswerSender<Bytes>>,
     ) -> Result<Box<dyn JobBody<A>>, CallError> {
-        (self.decode)(bytes, codec, reply_to)
+        (self.decode)(bytes, codec, caller)
     }
 
     /// Makes a job of a boxed [`TypedJob`] of this message.
@@ -79,23 +83,23 @@ impl<A: VirtualActor> Entry<A> {
 fn decode<A, M>(
     bytes: &[u8],
     codec: Codec,
-    reply_to: Option<Arc<CallCell<Bytes>>>,
+    caller: &mut Option<AnswerSender<Bytes>>,
 ) -> Result<Box<dyn JobBody<A>>, CallError>
 where
-    M: RemoteMessage,
-    A: VirtualActor + Handler<M>,
+    M: AcceptedBy<A>,
+    A: VirtualActor,
 {
     let message: M = codec
         .decode(bytes)
         .map_err(|error| CallError::Codec { reason: format!("{}: {error}", M::NAME), started: false })?;
-    let reply_to = reply_to.map_or(ReplyTo::Nobody, |cell| ReplyTo::Encoded(cell, codec));
-    Ok(Box::new(TypedJob { message, reply_to }))
+    let reply_to = caller.take().map_or(ReplyTo::Nobody, |caller| ReplyTo::Encoded(caller, codec));
+    Ok(Box::new(TypedJob::new(message, reply_to)))
 }
 
 fn unwrap<A, M>(job: Box<dyn Any + Send>) -> Option<Box<dyn JobBody<A>>>
 where
-    M: RemoteMessage,
-    A: VirtualActor + Handler<M>,
+    M: AcceptedBy<A>,
+    A: VirtualActor,
 {
     job.downcast::<TypedJob<M>>().ok().map(|job| job as Box<dyn JobBody<A>>)
 }

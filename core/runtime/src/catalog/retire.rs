@@ -1,29 +1,33 @@
 //! The end of an activation: what lingers, the farewell, and the next one in the same slot.
 
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::Poll;
 
-use archipelago_protocol::activation::{ActivationState, Life};
+use archipelago_protocol::activation::{ActivationState, DeactivateReason, Life};
 use archipelago_protocol::call::CallError;
 use futures_util::future::{Either, select};
 
 use super::kind::KindCatalog;
-use super::slot::{Aftermath, Inner, Slot};
+use super::slot::{Inner, Slot};
 use crate::arbiter::ArbiterLocal;
 use crate::message::VirtualActor;
 
 impl<A: VirtualActor> KindCatalog<A> {
     /// Lets the slot go, once nothing of its last activation runs any more.
     pub(super) fn retire(&self, slot: Rc<Slot<A>>, on: &Rc<ArbiterLocal>) {
-        let aftermath = slot.inner.borrow_mut().aftermath.take();
-        let Some(aftermath) = aftermath else { return self.finish(&slot, on) };
-        let (on, index) = (Rc::clone(on), self.index());
-        on.node().env().spawn(Box::pin({
-            let on = Rc::clone(&on);
-            async move {
-                settle(*aftermath, &slot, &on).await;
-                if let Some(kind) = on.kind::<A>(index) {
-                    kind.finish(&slot, &on);
-                }
+        let inner = slot.inner.borrow();
+        if inner.life.running() == 0 && inner.farewell.is_none() {
+            drop(inner);
+            return self.finish(&slot, on);
+        }
+        drop(inner);
+        let (local, index) = (Rc::clone(on), self.index());
+        on.node().env().spawn(Box::pin(async move {
+            linger(&slot, &local).await;
+            say_farewell(&slot, &local).await;
+            if let Some(kind) = local.kind::<A>(index) {
+                kind.finish(&slot, &local);
             }
         }));
     }
@@ -37,7 +41,7 @@ impl<A: VirtualActor> KindCatalog<A> {
             drop(inner);
             self.remove(slot);
         } else {
-            inner.life = Life::new(on.now());
+            inner.life = Life::new(on.coarse());
             drop(inner);
             self.newborn(Rc::clone(slot), on);
         }
@@ -52,13 +56,11 @@ impl<A: VirtualActor> KindCatalog<A> {
         let waiting = {
             let mut inner = slot.inner.borrow_mut();
             inner.tokens.clear();
-            inner.life.leave(archipelago_protocol::activation::DeactivateReason::ActivationFailed);
+            inner.life.leave(DeactivateReason::ActivationFailed);
             std::mem::take(&mut inner.queue)
         };
         for job in waiting {
-            let error = CallError::ActivationFailed { reason: reason.to_owned() };
-            on.refuse(&slot.id, &job.head, job.body.name(), error);
-            on.job_over();
+            on.refuse(&slot.id, job, CallError::ActivationFailed { reason: reason.to_owned() });
         }
         self.finish(slot, on);
     }
@@ -76,17 +78,26 @@ impl<A: VirtualActor> Inner<A> {
     }
 }
 
-/// Waits for detached handlers, then for the farewell, the latter not for ever.
-async fn settle<A: VirtualActor>(aftermath: Aftermath, slot: &Slot<A>, on: &Rc<ArbiterLocal>) {
-    for running in aftermath.lingering {
-        let (token, flags) = running.await;
-        let mut inner = slot.inner.borrow_mut();
-        inner.life.job_ended(on.now(), flags);
-        inner.tokens.retain(|known| *known != token);
-        drop(inner);
-        on.job_over();
-    }
-    let Some(farewell) = aftermath.farewell else { return };
+/// Waits for the detached handlers that outlived their actor.
+async fn linger<A: VirtualActor>(slot: &Slot<A>, on: &ArbiterLocal) {
+    poll_fn(|cx| {
+        while let Some((token, job)) = slot.poll_running(cx) {
+            let mut inner = slot.inner.borrow_mut();
+            inner.life.job_ended(on.coarse(), job.head.flags);
+            inner.tokens.retain(|running| *running != token);
+            drop(inner);
+            on.hold_reply(job.head.call, job.body);
+            on.job_over();
+        }
+        on.flush_replies();
+        if slot.inner.borrow().life.running() == 0 { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// Waits for `on_deactivate`, not for ever.
+async fn say_farewell<A: VirtualActor>(slot: &Slot<A>, on: &ArbiterLocal) {
+    let Some(farewell) = slot.inner.borrow_mut().farewell.take() else { return };
     let limit = on.node().env().sleep(on.node().settings().deactivate_timeout);
     if let Either::Right(_) = select(farewell, limit).await {
         tracing::warn!(actor = %slot.id, "on_deactivate took too long and was given up");

@@ -4,18 +4,21 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::task::Waker;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 
 use actix::ResponseFuture;
-use archipelago_protocol::activation::{Interleave, Life};
+use archipelago_protocol::activation::Life;
 use archipelago_protocol::call::{CallError, Queue};
-use archipelago_protocol::identity::ActorId;
+use archipelago_protocol::identity::{ActorId, CorrelationId};
 use archipelago_protocol::time::Millis;
+use futures_util::Stream;
+use futures_util::stream::FuturesUnordered;
 use smallvec::SmallVec;
 
-use super::inbox::Running;
 use super::job::{JobBody, JobHead};
-use crate::arbiter::ArbiterLocal;
+use crate::arbiter::{ArbiterLocal, Expire};
 use crate::message::VirtualActor;
 
 /// The place of one actor.
@@ -31,24 +34,26 @@ pub(super) struct Inner<A: VirtualActor> {
     pub(super) queue: VecDeque<Queued<A>>,
     /// The sleeping inbox.
     pub(super) inbox: Option<Waker>,
-    /// The jobs that run now.
+    /// The jobs that run now: a call that one of them waits for must not wait for it.
     pub(super) tokens: SmallVec<[u64; 1]>,
-    pub(super) aftermath: Option<Box<Aftermath>>,
+    /// The job whose reply is awaited; in the usual case there is at most one.
+    running: Option<Running<A>>,
+    /// The others, if messages overlap.
+    overlapping: Option<Box<FuturesUnordered<Running<A>>>>,
+    /// The future of `on_deactivate`; the next activation waits for it.
+    pub(super) farewell: Option<ResponseFuture<()>>,
 }
 
 /// A job that waits.
-pub(super) struct Queued<A: VirtualActor> {
-    pub(super) head: JobHead,
-    pub(super) body: Box<dyn JobBody<A>>,
+pub(crate) struct Queued<A: VirtualActor> {
+    pub(crate) head: JobHead,
+    pub(crate) body: Box<dyn JobBody<A>>,
 }
 
-/// What must end before the next activation may begin.
-#[derive(Default)]
-pub(super) struct Aftermath {
-    /// Detached handlers that outlived their actor.
-    pub(super) lingering: Vec<Running>,
-    /// The future of `on_deactivate`.
-    pub(super) farewell: Option<ResponseFuture<()>>,
+/// A job whose handler has returned and whose reply comes later.
+pub(super) struct Running<A: VirtualActor> {
+    pub(super) token: u64,
+    pub(super) job: Option<Queued<A>>,
 }
 
 impl<A: VirtualActor> Slot<A> {
@@ -58,20 +63,27 @@ impl<A: VirtualActor> Slot<A> {
             queue: VecDeque::new(),
             inbox: None,
             tokens: SmallVec::new(),
-            aftermath: None,
+            running: None,
+            overlapping: None,
+            farewell: None,
         };
         Self { id, hash, inner: RefCell::new(inner) }
     }
 
-    /// Puts a job at the end of the queue.
-    ///
-    /// # Errors
-    ///
-    /// The job that waits for it runs in this very actor, or the inbox is full; nothing was queued.
-    pub(super) fn push(&self, job: Queued<A>, bound: usize, on: &ArbiterLocal) -> Result<(), CallError> {
+    /// Whether a job may be queued: it must not wait for itself, and there must be room.
+    pub(super) fn check(&self, head: &JobHead, bound: usize, on: &ArbiterLocal) -> Result<(), CallError> {
         let mut inner = self.inner.borrow_mut();
-        inner.check_cycle(&job.head)?;
-        inner.check_room(&job.head, bound, on)?;
+        inner.check_cycle(head)?;
+        inner.check_room(head, bound, on)
+    }
+
+    /// Puts a job at the end of the queue.
+    pub(super) fn push(&self, job: Queued<A>, on: &ArbiterLocal) {
+        let mut inner = self.inner.borrow_mut();
+        if inner.queue.capacity() == 0 {
+            // Most of a million idle actors have had one message at a time.
+            inner.queue.reserve_exact(1);
+        }
         inner.queue.push_back(job);
         let inbox = inner.inbox.take();
         drop(inner);
@@ -79,7 +91,6 @@ impl<A: VirtualActor> Slot<A> {
         if let Some(inbox) = inbox {
             inbox.wake();
         }
-        Ok(())
     }
 
     /// Makes the inbox look at its slot again.
@@ -89,14 +100,64 @@ impl<A: VirtualActor> Slot<A> {
             inbox.wake();
         }
     }
+
+    /// The next job that has ended, with its token; `None` while none has, or none runs.
+    pub(super) fn poll_running(&self, cx: &mut Context<'_>) -> Option<(u64, Queued<A>)> {
+        let mut inner = self.inner.borrow_mut();
+        let Inner { running, overlapping, .. } = &mut *inner;
+        if let Some(job) = running
+            && let Poll::Ready(ended) = Pin::new(job).poll(cx)
+        {
+            *running = None;
+            return ended;
+        }
+        match Pin::new(&mut **overlapping.as_mut()?).poll_next(cx) {
+            Poll::Ready(Some(ended)) => ended,
+            Poll::Ready(None) => {
+                *overlapping = None;
+                None
+            }
+            Poll::Pending => None,
+        }
+    }
+
+    /// Keeps a job whose reply comes later.
+    pub(super) fn keep_running(&self, job: Running<A>) {
+        let mut inner = self.inner.borrow_mut();
+        if inner.running.is_none() {
+            inner.running = Some(job);
+        } else {
+            inner.overlapping.get_or_insert_default().push(job);
+        }
+    }
+}
+
+impl<A: VirtualActor> Expire for Slot<A> {
+    fn expire(&self, call: CorrelationId, started: bool, on: &ArbiterLocal) {
+        let error = CallError::Timeout { started };
+        let mut inner = self.inner.borrow_mut();
+        if started {
+            if let Some(job) = inner.running_job(call) {
+                job.body.fail(error);
+            }
+            return;
+        }
+        // The oldest are the first to expire, so this looks at few.
+        let waiting = inner.queue.iter().position(|job| job.head.call == Some(call));
+        let job = waiting.and_then(|at| inner.queue.remove(at));
+        drop(inner);
+        if let Some(mut job) = job {
+            job.body.fail(error);
+            on.job_over();
+        }
+    }
 }
 
 impl<A: VirtualActor> Inner<A> {
     /// A call that waits for a job of this actor, and would have to wait behind it, could only hang.
     fn check_cycle(&self, head: &JobHead) -> Result<(), CallError> {
         let Some(scope) = &head.scope else { return Ok(()) };
-        let waits_for_us =
-            head.call.is_some() && self.tokens.iter().any(|token| scope.chain.contains(*token));
+        let waits_for_us = head.asks && self.tokens.iter().any(|token| scope.chain.contains(*token));
         if waits_for_us && !(self.queue.is_empty() && self.life.may_start(head.flags, A::INTERLEAVE)) {
             return Err(CallError::CallCycle);
         }
@@ -104,32 +165,48 @@ impl<A: VirtualActor> Inner<A> {
     }
 
     /// A tell is refused when the inbox is full. An ask waits within its deadline: asks are bounded by the
-    /// table of pending calls, and those that have ended are cleared away here.
+    /// table of pending calls, and those whose callers have gone are cleared away here.
     fn check_room(&mut self, head: &JobHead, bound: usize, on: &ArbiterLocal) -> Result<(), CallError> {
         let waiting = self.queue.len();
         if waiting < bound {
             return Ok(());
         }
-        if waiting.is_power_of_two() || waiting == bound {
-            self.clear_ended(on);
+        if waiting == bound || waiting.is_power_of_two() {
+            self.clear_abandoned(on);
         }
-        if head.call.is_none() && self.queue.len() >= bound {
+        if !head.asks && self.queue.len() >= bound {
             return Err(CallError::Overloaded { queue: Queue::Inbox, bound: bound as u64 });
         }
         Ok(())
     }
 
-    fn clear_ended(&mut self, on: &ArbiterLocal) {
+    fn clear_abandoned(&mut self, on: &ArbiterLocal) {
         self.queue.retain(|job| {
-            let ended = job.head.call.is_some_and(|call| !on.is_pending(call));
-            if ended {
-                on.job_over();
-            }
-            !ended
+            let Some(call) = job.head.call.filter(|_| job.body.is_abandoned()) else { return true };
+            on.end_call(call);
+            on.call_abandoned();
+            on.job_over();
+            false
         });
     }
 
-    pub(super) const fn rule() -> Interleave {
-        A::INTERLEAVE
+    fn running_job(&mut self, call: CorrelationId) -> Option<&mut Queued<A>> {
+        let overlapping = self.overlapping.iter_mut().flat_map(|many| many.iter_mut());
+        let running = self.running.iter_mut().chain(overlapping);
+        running.filter_map(|running| running.job.as_mut()).find(|job| job.head.call == Some(call))
     }
 }
+
+impl<A: VirtualActor> Future for Running<A> {
+    type Output = Option<(u64, Queued<A>)>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        if let Some(job) = &mut this.job {
+            std::task::ready!(job.body.poll_reply(cx));
+        }
+        Poll::Ready(this.job.take().map(|job| (this.token, job)))
+    }
+}
+
+impl<A: VirtualActor> Unpin for Running<A> {}

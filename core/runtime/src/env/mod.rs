@@ -25,12 +25,18 @@ pub type ArbiterMain = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
 ///
 /// # Every implementation
 ///
-/// - *one_clock*: `now` and `nanos` read one monotonic clock, the same on all threads, which counts suspend.
+/// - *one_clock*: `now`, `coarse` and `nanos` read one monotonic clock, the same on all threads, which counts suspend.
 /// - *sleeps_long_enough*: `sleep(d)` is not ready before `now` has grown by `d`.
 /// - *dies_whole*: dropping the future of an arbiter drops every task spawned on it.
 pub trait Environment: Send + Sync + 'static {
     /// The time on the node's own clock.
     fn now(&self) -> Millis;
+
+    /// The time, cheaper to ask for: never ahead of [`now`](Self::now), and behind it by less than [`COARSE_LAG`]
+    /// (by the length of a suspend until `now` is asked next).
+    fn coarse(&self) -> Millis {
+        self.now()
+    }
 
     /// The same clock in nanoseconds, for measuring.
     fn nanos(&self) -> u64;
@@ -54,6 +60,9 @@ pub trait Environment: Send + Sync + 'static {
     /// [`EnvironmentError`] if there is no runtime to start it on; nothing was started.
     fn start_arbiter(&self, role: ArbiterRole, main: ArbiterMain) -> Result<(), EnvironmentError>;
 }
+
+/// How far [`Environment::coarse`] may be behind.
+pub const COARSE_LAG: Millis = Millis(12);
 
 /// What an arbiter is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use archipelago_protocol::time::Millis;
 
+use crate::env::COARSE_LAG;
+
 /// The session's two deadlines, readable from every arbiter. Both are in the past until a session is confirmed.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
@@ -22,9 +24,9 @@ impl Gate {
         Millis(self.serve_until.load(Ordering::Acquire))
     }
 
-    /// Whether a job may start at `now`.
-    pub(crate) fn may_start(&self, now: Millis) -> bool {
-        now.0 < self.serve_until.load(Ordering::Acquire)
+    /// Whether a job may start, by the coarse clock: its lag is taken off the time to serve.
+    pub(crate) fn may_start(&self, coarse: Millis) -> bool {
+        coarse + COARSE_LAG < self.serve_until()
     }
 
     /// Whether a reply may leave at `now`, a time read after the work was done.

@@ -12,7 +12,7 @@ use archipelago_protocol::identity::{Kind, Namespace, NodeId};
 use metrics::counter;
 
 use super::{Gate, KindShared};
-use crate::arbiter::{ArbiterLocal, ArbiterShared, Entry, with_local};
+use crate::arbiter::{ArbiterLocal, ArbiterShared, Entry, local};
 use crate::catalog::Target;
 use crate::env::Environment;
 use crate::events::{DeadLetter, Event, EventStream};
@@ -55,20 +55,26 @@ impl NodeShared {
     ///
     /// The arbiter's way in is full, or it has ended; nothing will run.
     pub(crate) fn on_arbiter(
-        self: &Arc<Self>,
+        &self,
         index: u16,
         work: impl FnOnce(&Rc<ArbiterLocal>) + Send + 'static,
     ) -> Result<(), CallError> {
-        let mut work = Some(work);
-        let here = with_local(self, index, |local| {
-            if let Some(work) = work.take() {
-                work(local);
+        match local(self, index) {
+            Some(local) => {
+                work(&local);
+                Ok(())
             }
-        });
-        match (here, work) {
-            (None, Some(work)) => self.enter(index, Entry::Work(Box::new(work))),
-            _ => Ok(()),
+            None => self.enter_work(index, work),
         }
+    }
+
+    /// Runs `work` on an arbiter that is not the present one.
+    pub(crate) fn enter_work(
+        &self,
+        index: u16,
+        work: impl FnOnce(&Rc<ArbiterLocal>) + Send + 'static,
+    ) -> Result<(), CallError> {
+        self.enter(index, Entry::Work(Box::new(work)))
     }
 
     /// Puts an entry into an arbiter's way in.
@@ -84,7 +90,7 @@ impl NodeShared {
     }
 
     /// Asks one actor to leave.
-    pub(crate) fn leave(self: &Arc<Self>, kind: u32, target: Target, reason: DeactivateReason) {
+    pub(crate) fn leave(&self, kind: u32, target: Target, reason: DeactivateReason) {
         let index = self.arbiter_of(target.hash);
         let asked = self.on_arbiter(index, move |local| {
             if let Some(kind) = local.any_kind(kind) {

@@ -6,19 +6,19 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use actix::{Handler, Recipient};
+use actix::Recipient;
 use archipelago_protocol::activation::DeactivateReason;
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::ActorId;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
 use super::binding::Binding;
-use super::submit::{Submit, ask, tell};
+use super::submit::{Submit, ask, refuse, tell};
 use super::{MessageRef, UntypedRef, recipient};
 use crate::arbiter::ArbiterLocal;
-use crate::call::{Call, CallCell, CallOptions};
+use crate::call::{AnswerSender, Call, CallOptions};
 use crate::catalog::{JobHead, ReplyTo, Target, TypedJob};
-use crate::message::{AcceptedBy, RemoteMessage, VirtualActor};
+use crate::message::{AcceptedBy, VirtualActor};
 use crate::node::{Node, NodeShared};
 
 /// The actor of type `A` with a certain key, wherever it lives and whether or not it is active.
@@ -44,7 +44,6 @@ impl<A: VirtualActor> ActorRef<A> {
     pub fn send<M>(&self, message: M) -> Call<M::Result>
     where
         M: AcceptedBy<A>,
-        A: Handler<M>,
     {
         self.send_with(message, CallOptions::default())
     }
@@ -53,7 +52,6 @@ impl<A: VirtualActor> ActorRef<A> {
     pub fn send_with<M>(&self, message: M, options: CallOptions) -> Call<M::Result>
     where
         M: AcceptedBy<A>,
-        A: Handler<M>,
     {
         ask(&self.binding, M::FLAGS, options, TypedMessage::<A, M>::new(message))
     }
@@ -66,7 +64,6 @@ impl<A: VirtualActor> ActorRef<A> {
     pub fn tell<M>(&self, message: M) -> Result<(), CallError>
     where
         M: AcceptedBy<A>,
-        A: Handler<M>,
     {
         self.tell_with(message, CallOptions::default())
     }
@@ -79,7 +76,6 @@ impl<A: VirtualActor> ActorRef<A> {
     pub fn tell_with<M>(&self, message: M, options: CallOptions) -> Result<(), CallError>
     where
         M: AcceptedBy<A>,
-        A: Handler<M>,
     {
         tell(&self.binding, M::FLAGS, options, TypedMessage::<A, M>::new(message))
     }
@@ -88,7 +84,6 @@ impl<A: VirtualActor> ActorRef<A> {
     pub fn message_ref<M>(&self) -> MessageRef<M>
     where
         M: AcceptedBy<A>,
-        A: Handler<M>,
     {
         MessageRef::of(self.binding.clone())
     }
@@ -103,7 +98,6 @@ impl<A: VirtualActor> ActorRef<A> {
     pub fn recipient<M>(&self) -> Result<Recipient<M>, CallError>
     where
         M: AcceptedBy<A>,
-        A: Handler<M>,
     {
         recipient::start(self.message_ref())
     }
@@ -154,22 +148,22 @@ impl<A, M> TypedMessage<A, M> {
 
 impl<A, M> Submit<M::Result> for TypedMessage<A, M>
 where
-    A: VirtualActor + Handler<M>,
-    M: RemoteMessage,
+    A: VirtualActor,
+    M: AcceptedBy<A>,
 {
     fn submit(
         self,
         kind: u32,
         target: &Target,
         head: JobHead,
-        cell: Option<Arc<CallCell<M::Result>>>,
+        caller: Option<AnswerSender<M::Result>>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
         let Some(kind) = on.kind::<A>(kind) else {
-            return Err(CallError::UnknownKind { kind: A::KIND.to_owned() });
+            return Err(refuse(caller, CallError::UnknownKind { kind: A::KIND.to_owned() }));
         };
-        let reply_to = cell.map_or(ReplyTo::Nobody, ReplyTo::Caller);
-        kind.submit(target, head, Box::new(TypedJob { message: self.message, reply_to }), on)
+        let reply_to = caller.map_or(ReplyTo::Nobody, ReplyTo::Caller);
+        kind.submit(target, head, Box::new(TypedJob::new(self.message, reply_to)), on)
     }
 
     fn name(&self) -> String {

@@ -17,14 +17,8 @@ pub(crate) struct Binding {
 
 struct Inner {
     target: Result<Target, CallError>,
-    bound: Option<Bound>,
-}
-
-#[derive(Clone)]
-struct Bound {
-    node: Arc<NodeShared>,
-    /// The kind's place in the node's list; none if the node does not know it.
-    kind: Option<u32>,
+    /// The node, and the kind's place in its list; found out once, because every message needs it.
+    way: Result<(Arc<NodeShared>, u32), CallError>,
 }
 
 /// What a message needs to get on its way.
@@ -60,11 +54,12 @@ impl Binding {
 
     fn new(id: Result<ActorId, CallError>, node: Option<&Arc<NodeShared>>) -> Self {
         let target = id.map(|id| Target { hash: id.stable_hash(), id });
-        let bound = node.map(|node| Bound {
-            node: Arc::clone(node),
-            kind: target.as_ref().ok().and_then(|target| node.kind_index(target.id.kind())),
-        });
-        Self { inner: Arc::new(Inner { target, bound }) }
+        let way = match (&target, node) {
+            (Ok(target), Some(node)) => way(target, node),
+            (Ok(_), None) => Err(CallError::Unbound),
+            (Err(error), _) => Err(error.clone()),
+        };
+        Self { inner: Arc::new(Inner { target, way }) }
     }
 
     /// The actor's id.
@@ -77,20 +72,23 @@ impl Binding {
 
     /// Where a message has to go.
     pub(crate) fn route(&self) -> Result<Route<'_>, CallError> {
-        let target = match &self.inner.target {
-            Ok(target) => target,
-            Err(error) => return Err(error.clone()),
-        };
-        let Some(Bound { node, kind }) = &self.inner.bound else { return Err(CallError::Unbound) };
-        if node.namespace() != target.id.namespace() {
-            return Err(CallError::ForeignNamespace {
-                ours: node.namespace().to_string(),
-                theirs: target.id.namespace().to_string(),
-            });
+        match (&self.inner.target, &self.inner.way) {
+            (Ok(target), Ok((node, kind))) => Ok(Route { node, kind: *kind, target }),
+            (Err(error), _) | (_, Err(error)) => Err(error.clone()),
         }
-        let kind = kind.ok_or_else(|| CallError::UnknownKind { kind: target.id.kind().to_string() })?;
-        Ok(Route { node, kind, target })
     }
+}
+
+fn way(target: &Target, node: &Arc<NodeShared>) -> Result<(Arc<NodeShared>, u32), CallError> {
+    if node.namespace() != target.id.namespace() {
+        return Err(CallError::ForeignNamespace {
+            ours: node.namespace().to_string(),
+            theirs: target.id.namespace().to_string(),
+        });
+    }
+    let kind = node.kind_index(target.id.kind());
+    let kind = kind.ok_or_else(|| CallError::UnknownKind { kind: target.id.kind().to_string() })?;
+    Ok((Arc::clone(node), kind))
 }
 
 thread_local! {

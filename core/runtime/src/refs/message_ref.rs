@@ -1,18 +1,18 @@
 //! A ref for code that knows the message and not the actor.
 
+use std::any::TypeId;
 use std::fmt;
 use std::marker::PhantomData;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::ActorId;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
 use super::binding::Binding;
-use super::submit::{Submit, ask, tell};
+use super::submit::{Submit, ask, refuse, tell};
 use crate::arbiter::ArbiterLocal;
-use crate::call::{Call, CallCell, CallOptions};
+use crate::call::{AnswerSender, Call, CallOptions};
 use crate::catalog::{JobHead, ReplyTo, Target, TypedJob};
 use crate::message::RemoteMessage;
 use crate::node::Node;
@@ -76,14 +76,18 @@ impl<M: RemoteMessage> Submit<M::Result> for AnyActors<M> {
         kind: u32,
         target: &Target,
         head: JobHead,
-        cell: Option<Arc<CallCell<M::Result>>>,
+        caller: Option<AnswerSender<M::Result>>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
         let Some(kind) = on.any_kind(kind) else {
-            return Err(CallError::UnknownKind { kind: target.id.kind().to_string() });
+            return Err(refuse(caller, CallError::UnknownKind { kind: target.id.kind().to_string() }));
         };
-        let reply_to = cell.map_or(ReplyTo::Nobody, ReplyTo::Caller);
-        let job = Box::new(TypedJob { message: self.0, reply_to });
+        if !kind.takes(M::WIRE_ID, TypeId::of::<M>()) {
+            let (kind, message) = (target.id.kind().to_string(), M::NAME.to_owned());
+            return Err(refuse(caller, CallError::UnknownMessage { kind, message }));
+        }
+        let reply_to = caller.map_or(ReplyTo::Nobody, ReplyTo::Caller);
+        let job = Box::new(TypedJob::new(self.0, reply_to));
         kind.submit_boxed(target, head, (M::WIRE_ID, job), on)
     }
 

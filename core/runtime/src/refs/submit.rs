@@ -4,25 +4,27 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::identity::CorrelationId;
 use archipelago_protocol::message::MessageFlags;
 use archipelago_protocol::time::Millis;
 use futures_core::future::BoxFuture;
 
 use super::binding::{Binding, Route};
-use crate::arbiter::{ArbiterLocal, with_local};
-use crate::call::{Call, CallCell, CallOptions, CallScope, Home, inherited, inherited_by_tell};
+use crate::arbiter::{ArbiterLocal, local};
+use crate::call::{AnswerSender, Call, CallOptions, CallScope, answer_channel, inherited, inherited_by_tell};
 use crate::catalog::{JobHead, Target};
 use crate::node::NodeShared;
 
-/// Queues a job of one message, given its head; an ask also gets the cell for its reply.
+/// Queues a job of one message, given its head; an ask also gets the way back for its reply.
 pub(crate) trait Submit<R>: Send + 'static {
+    /// # Errors
+    ///
+    /// The job was not queued; whoever waits at `caller` has been told the same.
     fn submit(
         self,
         kind: u32,
         target: &Target,
         head: JobHead,
-        cell: Option<Arc<CallCell<R>>>,
+        caller: Option<AnswerSender<R>>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError>;
 
@@ -38,7 +40,7 @@ pub(crate) fn ask<R: Send + 'static>(
     job: impl Submit<R>,
 ) -> Call<R> {
     match to.route() {
-        Ok(route) => ask_on(&route, flags, options, job),
+        Ok(route) => ask_on(&route, flags, options, job).unwrap_or_else(Call::failed),
         Err(error) => Call::failed(error),
     }
 }
@@ -50,97 +52,17 @@ pub(crate) fn tell<R: Send + 'static>(
     options: CallOptions,
     job: impl Submit<R>,
 ) -> Result<(), CallError> {
-    let route = to.route()?;
-    let name = job.name();
-    let told = tell_on(&route, flags, options, job);
-    if let Err(error) = &told {
-        tracing::debug!(actor = %route.target.id, message = name, %error, "tell refused");
-    }
-    told
-}
-
-fn ask_on<R: Send + 'static>(
-    route: &Route<'_>,
-    flags: MessageFlags,
-    options: CallOptions,
-    job: impl Submit<R>,
-) -> Call<R> {
-    let Route { node, kind, target } = *route;
-    let now = node.env().now();
-    let scope = with_trace(inherited(), options);
-    let own = now + options.timeout.map_or(node.settings().call_timeout, Millis::from_duration);
-    let deadline =
-        scope.as_ref().and_then(|scope| scope.deadline).map_or(own, |inherited| inherited.min(own));
-    if deadline <= now {
-        return Call::failed(CallError::Timeout { started: false });
-    }
-    let head = JobHead { call: None, deadline, flags: flags | options.flags, scope };
-    let cell = Arc::new(CallCell::new());
-    let arbiter = node.arbiter_of(target.hash);
-    let home = Home { node: Arc::clone(node), arbiter };
-
-    let mut job = Some(job);
-    let here = with_local(node, arbiter, |local| {
-        job.take().map_or(Ok(()), |job| register(local, kind, target, head.clone(), &cell, job))
-    });
-    match (here, job) {
-        (Some(Err(error)), _) => Call::failed(error),
-        (None, Some(job)) => {
-            let (target, arriving) = (target.clone(), Arc::clone(&cell));
-            let entered = node.on_arbiter(arbiter, move |local| {
-                if let Err(error) = register(local, kind, &target, head, &arriving, job) {
-                    arriving.finish(Err(error));
-                }
-            });
-            match entered {
-                Ok(()) => Call::waiting(cell, home, backstop(node, deadline.since(now))),
-                Err(error) => Call::failed(error),
-            }
-        }
-        _ => Call::waiting(cell, home, None),
-    }
-}
-
-/// Registers the call, then queues its job: in this order, so that no reply can come too early.
-fn register<R: Send + 'static>(
-    local: &Rc<ArbiterLocal>,
-    kind: u32,
-    target: &Target,
-    mut head: JobHead,
-    cell: &Arc<CallCell<R>>,
-    job: impl Submit<R>,
-) -> Result<(), CallError> {
-    let call: CorrelationId = local.open_call(head.deadline, cell)?;
-    head.call = Some(call);
-    let queued = job.submit(kind, target, head, Some(Arc::clone(cell)), local);
-    if queued.is_err() {
-        local.forget_call(call);
-    }
-    queued
-}
-
-fn tell_on<R: Send + 'static>(
-    route: &Route<'_>,
-    flags: MessageFlags,
-    options: CallOptions,
-    job: impl Submit<R>,
-) -> Result<(), CallError> {
-    let Route { node, kind, target } = *route;
+    let Route { node, kind, target } = to.route()?;
     let scope = with_trace(inherited_by_tell(), options);
-    let deadline = options.timeout.map_or(Millis::MAX, |ttl| node.env().now() + Millis::from_duration(ttl));
-    let head = JobHead { call: None, deadline, flags: flags | options.flags, scope };
+    let deadline =
+        options.timeout.map_or(Millis::MAX, |ttl| node.env().coarse() + Millis::from_duration(ttl));
+    let head = JobHead { call: None, asks: false, deadline, flags: flags | options.flags, scope };
     let arbiter = node.arbiter_of(target.hash);
-
-    let mut job = Some(job);
-    let here = with_local(node, arbiter, |local| {
-        job.take().map_or(Ok(()), |job| job.submit(kind, target, head.clone(), None, local))
-    });
-    match (here, job) {
-        (Some(told), _) => told,
-        (None, None) => Ok(()),
-        (None, Some(job)) => {
+    match local(node, arbiter) {
+        Some(local) => job.submit(kind, target, head, None, &local),
+        None => {
             let target = target.clone();
-            node.on_arbiter(arbiter, move |local| {
+            node.enter_work(arbiter, move |local| {
                 let name = job.name();
                 if let Err(error) = job.submit(kind, &target, head, None, local) {
                     local.node().dead_letter(target.id.to_string(), &name, &error);
@@ -148,6 +70,49 @@ fn tell_on<R: Send + 'static>(
             })
         }
     }
+}
+
+fn ask_on<R: Send + 'static>(
+    route: &Route<'_>,
+    flags: MessageFlags,
+    options: CallOptions,
+    job: impl Submit<R>,
+) -> Result<Call<R>, CallError> {
+    let Route { node, kind, target } = *route;
+    let now = node.env().coarse();
+    let scope = with_trace(inherited(), options);
+    let own = now + options.timeout.map_or(node.settings().call_timeout, Millis::from_duration);
+    let deadline =
+        scope.as_ref().and_then(|scope| scope.deadline).map_or(own, |inherited| inherited.min(own));
+    if deadline <= now {
+        return Err(CallError::Timeout { started: false });
+    }
+    let head = JobHead { call: None, asks: true, deadline, flags: flags | options.flags, scope };
+    let (caller, answer) = answer_channel();
+    let arbiter = node.arbiter_of(target.hash);
+    match local(node, arbiter) {
+        Some(local) => {
+            job.submit(kind, target, head, Some(caller), &local)?;
+            Ok(Call::waiting(answer, None))
+        }
+        None => {
+            let target = target.clone();
+            node.enter_work(arbiter, move |local| {
+                // The caller is told through its way back.
+                let _ = job.submit(kind, &target, head, Some(caller), local);
+            })?;
+            Ok(Call::waiting(answer, backstop(node, deadline.since(now))))
+        }
+    }
+}
+
+/// Tells whoever waits that the job was not queued, and passes the error on.
+pub(crate) fn refuse<R>(caller: Option<AnswerSender<R>>, error: CallError) -> CallError {
+    if let Some(caller) = caller {
+        // The caller may have gone meanwhile.
+        let _ = caller.send(Err(error.clone()));
+    }
+    error
 }
 
 fn with_trace(scope: Option<Arc<CallScope>>, options: CallOptions) -> Option<Arc<CallScope>> {

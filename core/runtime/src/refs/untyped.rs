@@ -12,9 +12,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
 use super::ActorRef;
 use super::binding::Binding;
-use super::submit::{Submit, ask, tell};
+use super::submit::{Submit, ask, refuse, tell};
 use crate::arbiter::ArbiterLocal;
-use crate::call::{Call, CallCell, CallOptions};
+use crate::call::{AnswerSender, Call, CallOptions};
 use crate::catalog::{Encoded, JobHead, Target};
 use crate::message::VirtualActor;
 use crate::node::{Node, NodeShared};
@@ -89,19 +89,14 @@ impl Submit<Bytes> for EncodedMessage {
         kind: u32,
         target: &Target,
         head: JobHead,
-        cell: Option<Arc<CallCell<Bytes>>>,
+        caller: Option<AnswerSender<Bytes>>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
         let Some(kind) = on.any_kind(kind) else {
-            return Err(CallError::UnknownKind { kind: target.id.kind().to_string() });
+            return Err(refuse(caller, CallError::UnknownKind { kind: target.id.kind().to_string() }));
         };
-        let message = Encoded {
-            id: wire_id(&self.name),
-            name: &self.name,
-            bytes: &self.payload,
-            codec: self.codec,
-            reply_to: cell,
-        };
+        let id = wire_id(&self.name);
+        let message = Encoded { id, name: &self.name, bytes: &self.payload, codec: self.codec, caller };
         kind.submit_encoded(target, head, message, on)
     }
 

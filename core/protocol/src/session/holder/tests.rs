@@ -225,10 +225,11 @@ fn closing_shuts_the_gate_before_the_close_is_sent() {
 
 /// Found by the small world: end, collect, and the late open brings the id back (P4).
 #[test]
-fn a_session_that_was_never_confirmed_is_left_and_not_closed() {
+fn a_session_that_was_never_confirmed_is_thrown_away_and_not_closed() {
     let mut holder = opening();
-    assert_eq!(holder.handle(Millis(1_100), HolderEvent::Close), [HolderAction::Gate(Gate::default())]);
-    assert!(holder.is_over());
+    let actions = holder.handle(Millis(1_100), HolderEvent::Close);
+    assert_eq!(lost(&actions), Some(LostReason::OpenFailed));
+    assert!(!actions.iter().any(|action| matches!(action, HolderAction::SendClose(_))) && holder.is_over());
 }
 
 /// Mutant 18 (H6).

@@ -10,8 +10,8 @@ use archipelago_protocol::call::{CallError, CallTable, Ended, Queue, Start};
 use archipelago_protocol::identity::{ActorId, CorrelationId};
 use archipelago_protocol::time::Millis;
 
-use crate::call::{CallCell, CallScope, Waiter};
-use crate::catalog::{AnyKind, JobHead, KindCatalog};
+use crate::call::CallScope;
+use crate::catalog::{AnyKind, JobHead, KindCatalog, Queued, Reply};
 use crate::message::VirtualActor;
 use crate::meters::ArbiterMeters;
 use crate::node::NodeShared;
@@ -20,7 +20,8 @@ use crate::node::NodeShared;
 pub(crate) struct ArbiterLocal {
     node: Arc<NodeShared>,
     kinds: Box<[Box<dyn AnyKind>]>,
-    calls: RefCell<CallTable<Arc<dyn Waiter>>>,
+    calls: RefCell<CallTable<Rc<dyn Expire>>>,
+    outbox: RefCell<Vec<(CorrelationId, Box<dyn Reply>)>>,
     next_token: Cell<u64>,
     /// Jobs accepted and not ended, over all kinds.
     open_jobs: Cell<usize>,
@@ -37,6 +38,7 @@ impl ArbiterLocal {
         Self {
             kinds,
             calls: RefCell::new(CallTable::new(index, node.settings().pending_calls)),
+            outbox: RefCell::default(),
             next_token: Cell::new(first_token),
             open_jobs: Cell::new(0),
             main: RefCell::new(None),
@@ -49,20 +51,18 @@ impl ArbiterLocal {
 
     // ---- calls ----
 
-    /// Registers a call before its job is queued.
-    pub(crate) fn open_call<R: Send + 'static>(
+    /// Registers a call before its job is queued; `job` is asked to end it when its deadline comes.
+    pub(crate) fn open_call(
         &self,
         deadline: Millis,
-        cell: &Arc<CallCell<R>>,
+        job: Rc<dyn Expire>,
     ) -> Result<CorrelationId, CallError> {
-        let waiter: Arc<dyn Waiter> = Arc::clone(cell) as Arc<dyn Waiter>;
         let mut calls = self.calls.borrow_mut();
         let sooner = calls.next_sweep().is_none_or(|at| deadline < at);
         let id = calls
-            .open(deadline, waiter)
+            .open(deadline, job)
             .map_err(|full| CallError::Overloaded { queue: Queue::PendingCalls, bound: full.bound as u64 })?;
         drop(calls);
-        cell.registered(id);
         if sooner {
             self.wake_main();
         }
@@ -74,53 +74,56 @@ impl ArbiterLocal {
         self.calls.borrow_mut().start(call) == Start::Go
     }
 
-    /// Ends a call with its reply; false if the reply is late.
-    pub(crate) fn complete_call(&self, call: CorrelationId) -> bool {
-        let in_time = self.calls.borrow_mut().complete(call).is_some();
-        if !in_time {
-            self.meters.late_replies.increment(1);
-        }
-        in_time
-    }
-
-    /// Ends a call with an error, if it has not ended before.
-    pub(crate) fn fail_call(&self, call: CorrelationId, error: CallError) {
-        let ended = self.calls.borrow_mut().end(call);
-        if let Some(ended) = ended {
-            ended.waiter.fail(error);
-        }
-    }
-
-    /// True if the call has not ended.
-    pub(crate) fn is_pending(&self, call: CorrelationId) -> bool {
-        self.calls.borrow().is_pending(call)
-    }
-
-    /// Takes back a call whose job was not queued; its caller is told otherwise.
-    pub(crate) fn forget_call(&self, call: CorrelationId) {
-        self.calls.borrow_mut().end(call);
-    }
-
-    /// Forgets a call that nobody waits for.
-    pub(crate) fn cancel(&self, call: CorrelationId) {
-        if self.calls.borrow_mut().end(call).is_some() {
-            self.meters.cancelled_calls.increment(1);
-        }
+    /// Ends a call before its deadline; false if it had ended before.
+    pub(crate) fn end_call(&self, call: CorrelationId) -> bool {
+        self.calls.borrow_mut().end(call).is_some()
     }
 
     /// Ends the calls whose deadline has come.
     pub(super) fn sweep_calls(&self, now: Millis) {
         let ended = self.calls.borrow_mut().sweep(now);
-        for Ended { waiter, started, .. } in ended {
+        for Ended { id, waiter, started } in ended {
             self.meters.timeouts.increment(1);
-            waiter.fail(CallError::Timeout { started });
+            waiter.expire(id, started, self);
+        }
+    }
+
+    // ---- replies ----
+
+    /// Keeps the reply of a call until it may leave.
+    pub(crate) fn hold_reply(&self, call: Option<CorrelationId>, reply: Box<dyn Reply>) {
+        if let Some(call) = call {
+            self.outbox.borrow_mut().push((call, reply));
+        }
+    }
+
+    /// Lets the replies out that are held: the clock is read after the work they come from, and past the fence
+    /// nothing leaves. Late ones are counted and dropped.
+    pub(crate) fn flush_replies(&self) {
+        if self.outbox.borrow().is_empty() {
+            return;
+        }
+        let may_answer = self.node.gate().may_answer(self.now());
+        let mut held = std::mem::take(&mut *self.outbox.borrow_mut());
+        for (call, mut reply) in held.drain(..) {
+            if !self.end_call(call) {
+                self.meters.late_replies.increment(1);
+            } else if may_answer {
+                reply.release();
+            } else {
+                reply.fail(CallError::Stopped);
+            }
+        }
+        // Keeps the room for the next batch.
+        let mut outbox = self.outbox.borrow_mut();
+        if outbox.capacity() == 0 {
+            *outbox = held;
         }
     }
 
     // ---- jobs ----
 
-    /// Refuses work that may not enter now: the node drains and this does not belong to work under way, or the
-    /// node's session is not live.
+    /// Refuses work that may not enter now: the node drains and this does not belong to work under way.
     pub(crate) fn admit(&self, scope: Option<&Arc<CallScope>>) -> Result<(), CallError> {
         if self.closed.get() {
             return Err(not_serving("it has stopped"));
@@ -128,18 +131,24 @@ impl ArbiterLocal {
         if self.draining.get() && scope.is_none() {
             return Err(not_serving("it is stopping"));
         }
-        if !self.node.gate().may_start(self.now()) {
-            return Err(not_serving("its session is not live"));
-        }
         Ok(())
     }
 
     /// Tells whoever waits for a job that it will never start; a tell becomes a dead letter.
-    pub(crate) fn refuse(&self, actor: &ActorId, head: &JobHead, message: &'static str, error: CallError) {
+    pub(crate) fn refuse<A: VirtualActor>(&self, actor: &ActorId, job: Queued<A>, error: CallError) {
+        let Queued { head, mut body } = job;
         match head.call {
-            Some(call) => self.fail_call(call, error),
-            None => self.node.dead_letter(actor.to_string(), message, &error),
+            Some(call) => {
+                self.end_call(call);
+                body.fail(error);
+            }
+            None => self.node.dead_letter(actor.to_string(), body.name(), &error),
         }
+        self.job_over();
+    }
+
+    pub(crate) fn call_abandoned(&self) {
+        self.meters.cancelled_calls.increment(1);
     }
 
     pub(crate) fn job_accepted(&self) {
@@ -212,15 +221,12 @@ impl ArbiterLocal {
         self.draining.set(true);
     }
 
-    /// Lets nothing in any more, ends what waits and every call.
+    /// Lets nothing in any more and refuses what waits; what runs dies with its tasks.
     pub(super) fn close(&self) {
         self.closed.set(true);
+        self.flush_replies();
         for kind in &self.kinds {
-            kind.refuse_all(self, &not_serving("it has stopped"));
-        }
-        let ended = self.calls.borrow_mut().drain();
-        for Ended { waiter, started, .. } in ended {
-            waiter.fail(if started { CallError::Stopped } else { not_serving("it has stopped") });
+            kind.close(self);
         }
     }
 
@@ -256,6 +262,17 @@ impl ArbiterLocal {
     pub(crate) fn now(&self) -> Millis {
         self.node.env().now()
     }
+
+    /// Cheaper, and a few milliseconds behind at most.
+    pub(crate) fn coarse(&self) -> Millis {
+        self.node.env().coarse()
+    }
+}
+
+/// Where a pending call's job is, to be told when the deadline has come.
+pub(crate) trait Expire {
+    /// Ends the call `call`, which has just left the table.
+    fn expire(&self, call: CorrelationId, started: bool, on: &ArbiterLocal);
 }
 
 /// The error of work that was refused before it started.

@@ -1,0 +1,30 @@
+//! What an answer says about its message, as ground truth takes it.
+
+use archipelago_protocol::call::{CallError, Queue};
+
+use super::truth::{Reported, Truth};
+use crate::sometimes;
+
+/// Notes the end of an ask.
+pub(crate) fn report(truth: &Truth, ticket: u64, answer: &Result<u64, CallError>) {
+    let told = match answer {
+        Ok(reply) => Reported::Answered(*reply),
+        Err(error) => {
+            note(error);
+            if error.is_not_started() { Reported::NotStarted } else { Reported::Started }
+        }
+    };
+    truth.reported(ticket, told);
+}
+
+/// Notes which errors a sweep has met.
+pub(crate) fn note(error: &CallError) {
+    match error {
+        CallError::Timeout { started: true } => sometimes!("timeout after the handler started"),
+        CallError::Timeout { started: false } => sometimes!("timeout before the handler started"),
+        CallError::CallCycle => sometimes!("call cycle refused"),
+        CallError::Overloaded { queue: Queue::Inbox, .. } => sometimes!("inbox full"),
+        CallError::Overloaded { queue: Queue::PendingCalls, .. } => sometimes!("call table full"),
+        _ => {}
+    }
+}
