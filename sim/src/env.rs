@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use archipelago_backend_conformance::Rng;
 use archipelago_protocol::time::Millis;
-use archipelago_runtime::env::{ArbiterMain, ArbiterRole, Environment, EnvironmentError, incarnation};
+use archipelago_runtime::env::{ArbiterMain, ArbiterRole, COARSE_LAG, Environment, EnvironmentError, incarnation};
 use futures_core::future::{BoxFuture, LocalBoxFuture};
 
 use crate::clock::{SkewedClock, TrueClock};
@@ -20,6 +20,8 @@ pub struct SimEnvironment {
     rng: Mutex<Rng>,
     switch: Arc<Switch>,
     resumed_at: Mutex<Millis>,
+    /// How far the coarse clock is behind because it stood still; until somebody asks for the exact time.
+    behind: Mutex<Millis>,
 }
 
 impl SimEnvironment {
@@ -28,12 +30,13 @@ impl SimEnvironment {
         let mut rng = Rng::new(seed);
         let switch = Switch::new(Rng::new(rng.bits()));
         let clock = SkewedClock::new(truth, ppm);
-        Self { clock, rng: Mutex::new(rng), switch, resumed_at: Mutex::default() }
+        Self { clock, rng: Mutex::new(rng), switch, resumed_at: Mutex::default(), behind: Mutex::default() }
     }
 
-    /// Lets a paused node go on.
-    pub(crate) fn resume(&self) {
-        *self.resumed_at.lock().unwrap_or_else(PoisonError::into_inner) = self.now();
+    /// Lets a paused node go on. If it was the whole machine that stood still, its coarse clock did for `stood_still`.
+    pub(crate) fn resume(&self, stood_still: Millis) {
+        *self.resumed_at.lock().unwrap_or_else(PoisonError::into_inner) = self.clock.now();
+        *self.behind.lock().unwrap_or_else(PoisonError::into_inner) = stood_still;
         self.switch.resume();
     }
 
@@ -53,7 +56,15 @@ impl SimEnvironment {
 
 impl Environment for SimEnvironment {
     fn now(&self) -> Millis {
+        *self.behind.lock().unwrap_or_else(PoisonError::into_inner) = Millis::ZERO;
         self.clock.now()
+    }
+
+    /// As coarse as it may be.
+    fn coarse(&self) -> Millis {
+        let behind = *self.behind.lock().unwrap_or_else(PoisonError::into_inner);
+        let tick = COARSE_LAG.0 - 1;
+        Millis(self.clock.now().0 / tick * tick) - behind
     }
 
     fn nanos(&self) -> u64 {
@@ -88,7 +99,7 @@ impl Environment for SimEnvironment {
 
 impl fmt::Debug for SimEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SimEnvironment").field("now", &self.now()).finish_non_exhaustive()
+        f.debug_struct("SimEnvironment").field("now", &self.clock.now()).finish_non_exhaustive()
     }
 }
 

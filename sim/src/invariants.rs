@@ -9,6 +9,8 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Invariant {
+    /// No message starts before `on_activate` has succeeded, nor while the farewell runs.
+    HandledOnlyWhenValid,
     /// No two activations of one id, counting detached handlers and farewells, live at once.
     AtMostOneActivation,
     /// No handler of an actor starts while another has not ended.
@@ -43,7 +45,8 @@ pub enum Invariant {
 
 impl Invariant {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
+        Self::HandledOnlyWhenValid,
         Self::AtMostOneActivation,
         Self::OneMessageAtATime,
         Self::FifoPerSender,
@@ -64,6 +67,7 @@ impl Invariant {
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::HandledOnlyWhenValid => "handled_only_when_valid",
             Self::AtMostOneActivation => "at_most_one_activation",
             Self::OneMessageAtATime => "one_message_at_a_time",
             Self::FifoPerSender => "fifo_per_sender",

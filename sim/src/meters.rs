@@ -15,7 +15,7 @@ pub(crate) struct Meters {
 impl Meters {
     /// The sum of all gauges of this name.
     pub(crate) fn gauge(&self, name: &str) -> f64 {
-        self.of(name).map(|bits| f64::from_bits(bits)).sum()
+        self.of(name).map(f64::from_bits).sum()
     }
 
     fn of(&self, name: &str) -> impl Iterator<Item = u64> {

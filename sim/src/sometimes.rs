@@ -57,7 +57,7 @@ const fn equal(a: &[u8], b: &[u8]) -> bool {
 }
 
 /// Every place that a sweep must have reached.
-pub const POINTS: [&str; 30] = [
+pub const POINTS: [&str; 31] = [
     "activation failed",
     "activation panicked",
     "activation timed out",
@@ -73,6 +73,7 @@ pub const POINTS: [&str; 30] = [
     "farewell given up",
     "handler panicked",
     "inbox full",
+    "ingress full",
     "late write applied",
     "message sent during activation",
     "message sent during farewell",

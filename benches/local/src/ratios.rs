@@ -4,7 +4,9 @@ use std::time::Instant;
 
 use archipelago::prelude::*;
 use archipelago::Error;
+use futures_util::StreamExt;
 use futures_util::future::join_all;
+use futures_channel::mpsc;
 
 use crate::Bar;
 use crate::actors::{Add, Counter, Note};
@@ -23,10 +25,10 @@ pub(crate) async fn same_arbiter() -> Result<Vec<Bar>, Error> {
     let mut asks = Vec::new();
     let mut tells = Vec::new();
     for _ in 0..ROUNDS {
-        let (theirs, ours) = (ask_plain(&plain).await, ask_ref(&virtual_actor).await?);
+        let (theirs, ours) = (ask_plain(&plain).await, ask_ref(&node, &virtual_actor).await?);
         println!("ask   {:>10.0}/s plain {:>10.0}/s ref", theirs, ours);
         asks.push(ours / theirs);
-        let (theirs, ours) = (tell_plain(&plain).await, tell_ref(&virtual_actor).await?);
+        let (theirs, ours) = (tell_plain(&plain).await, tell_ref(&node, &virtual_actor).await?);
         println!("tell  {:>10.0}/s plain {:>10.0}/s ref", theirs, ours);
         tells.push(ours / theirs);
     }
@@ -45,7 +47,7 @@ pub(crate) async fn across_arbiters() -> Result<(), Error> {
     let virtual_actor = node.actor::<Counter>("bench");
     let mut ratios = Vec::new();
     for _ in 0..ROUNDS {
-        ratios.push(ask_ref(&virtual_actor).await? / ask_plain(&plain).await);
+        ratios.push(ask_across(&virtual_actor).await / ask_plain(&plain).await);
     }
     println!("across arbiters: ask at {:.2} of Addr::send, {IN_FLIGHT} in flight", median(&mut ratios));
     node.stop().await?;
@@ -67,7 +69,25 @@ async fn ask_plain(addr: &Addr<Counter>) -> f64 {
     rate(IN_FLIGHT * ASKS, start)
 }
 
-async fn ask_ref(actor: &ActorRef<Counter>) -> Result<f64, Error> {
+async fn ask_ref(node: &Node, actor: &ActorRef<Counter>) -> Result<f64, Error> {
+    let start = Instant::now();
+    let (done, all_done) = mpsc::unbounded();
+    for _ in 0..IN_FLIGHT {
+        let (caller, done) = (actor.clone(), done.clone());
+        node.spawn_beside(actor, move || async move {
+            for n in 0..ASKS {
+                caller.send(Add(n)).await.expect("the actor answers");
+            }
+            drop(done);
+        })?;
+    }
+    drop(done);
+    all_done.collect::<Vec<()>>().await;
+    Ok(rate(IN_FLIGHT * ASKS, start))
+}
+
+/// The same from the main arbiter, to an actor on another thread.
+async fn ask_across(actor: &ActorRef<Counter>) -> f64 {
     let start = Instant::now();
     let callers = (0..IN_FLIGHT).map(|_| {
         let actor = actor.clone();
@@ -78,7 +98,7 @@ async fn ask_ref(actor: &ActorRef<Counter>) -> Result<f64, Error> {
         })
     });
     join_all(callers.collect::<Vec<_>>()).await;
-    Ok(rate(IN_FLIGHT * ASKS, start))
+    rate(IN_FLIGHT * ASKS, start)
 }
 
 async fn tell_plain(addr: &Addr<Counter>) -> f64 {
@@ -92,14 +112,20 @@ async fn tell_plain(addr: &Addr<Counter>) -> f64 {
     rate(TELLS, start)
 }
 
-async fn tell_ref(actor: &ActorRef<Counter>) -> Result<f64, Error> {
+async fn tell_ref(node: &Node, actor: &ActorRef<Counter>) -> Result<f64, Error> {
     let start = Instant::now();
-    for n in 0..TELLS {
-        actor.tell(Note(n))?;
-        if n % BURST == BURST - 1 {
-            actor.send(Add(0)).await?;
+    let (done, all_done) = mpsc::unbounded();
+    let caller = actor.clone();
+    node.spawn_beside(actor, move || async move {
+        for n in 0..TELLS {
+            caller.tell(Note(n)).expect("there is room");
+            if n % BURST == BURST - 1 {
+                caller.send(Add(0)).await.expect("the actor answers");
+            }
         }
-    }
+        drop::<mpsc::UnboundedSender<()>>(done);
+    })?;
+    all_done.collect::<Vec<()>>().await;
     Ok(rate(TELLS, start))
 }
 

@@ -12,6 +12,7 @@ pub mod env;
 mod events;
 mod message;
 mod meters;
+mod mutants;
 mod named;
 mod node;
 mod refs;
@@ -25,6 +26,8 @@ pub use events::{DeadLetter, Event, EventStream, Notice, Subscription};
 pub use message::{AcceptedBy, BoxError, Lifecycle, NamedActor, RemoteMessage, VirtualActor};
 #[doc(hidden)]
 pub use message::{Dispatch, Dispatched, ViaHandler};
+#[cfg(feature = "mutants")]
+pub use mutants::{Mutant, set_mutant};
 pub use named::{NameError, NamedRef};
 pub use node::{Node, NodeBuilder, StartError, StopError};
 pub use refs::{ActorRef, MessageRef, UntypedRef};

@@ -213,6 +213,7 @@ impl SessionActor {
         tracing::error!(node = %self.node.id(), reason, "session lost: the node serves no longer");
         self.node.events().publish(Event::SessionLost { node: self.node.id(), reason: reason.clone() });
         self.node.session().send_replace(SessionState::Lost(reason));
+        self.node.wake_arbiters();
     }
 
     fn closed(&self, closed: Result<(), DirectoryError>) {

@@ -69,7 +69,7 @@ impl Handler<Transfer> for Account {
                 // Whether the money arrived is the other account's to know.
                 Err(_) => {}
             }
-            report(&truth, nested, &answer);
+            report(&truth, nested, &answer, false);
             add_one(&span);
             drop(running);
             ticket

@@ -6,7 +6,7 @@ use std::time::Duration;
 use archipelago::{Call, CallError, CallOptions, Node};
 use archipelago_backend_conformance::Rng;
 use archipelago_protocol::time::Millis;
-use archipelago_runtime::env::Environment;
+use archipelago_runtime::env::{COARSE_LAG, from_outside};
 use futures_util::future::{Either, LocalBoxFuture, join_all, select};
 
 use super::account::{Account, Transfer, account_key};
@@ -26,6 +26,8 @@ pub(crate) struct Client {
     pub(crate) world: World,
     pub(crate) truth: Arc<Truth>,
     pub(crate) rng: Rng,
+    /// Whether it stands for code on a thread of its own: then its messages take the queue.
+    pub(crate) outside: bool,
 }
 
 /// A call that the client waits for.
@@ -36,6 +38,7 @@ struct Pending {
     /// When to drop it instead.
     cancel: Option<Duration>,
     sent: Millis,
+    outside: bool,
     env: Arc<SimEnvironment>,
 }
 
@@ -47,9 +50,14 @@ impl Client {
             let (Some(node), Some(env)) = (self.world.node(0), self.world.env(0)) else { continue };
             let count = if self.plan.bursts && self.rng.chance(200) { 2 + self.rng.below(10) } else { 1 };
             let round: Vec<LocalBoxFuture<'static, ()>> =
-                (0..count).filter_map(|_| self.send_one(&node, &env)).collect();
+                (0..count).filter_map(|_| self.send(&node, &env)).collect();
             join_all(round).await;
         }
+    }
+
+    /// Sends one message from where the client is.
+    fn send(&mut self, node: &Node, env: &Arc<SimEnvironment>) -> Option<LocalBoxFuture<'static, ()>> {
+        if self.outside { from_outside(|| self.send_one(node, env)) } else { self.send_one(node, env) }
     }
 
     /// Sends one message of any kind; a future, if its end is to be waited for.
@@ -63,6 +71,10 @@ impl Client {
             return None;
         }
         let actor = node.actor::<Subject>(key_text(key));
+        if self.plan.stops && self.rng.chance(30) {
+            // Refused only if the ref could not be used at all.
+            drop(actor.deactivate());
+        }
         let ticket = self.truth.sending(key, Some(self.number), false);
         self.world.record("ask", ticket, key);
         let (timeout, options) = self.options();
@@ -96,6 +108,10 @@ impl Client {
         self.world.record("tell", ticket, key);
         let told = match self.rng.below(10) {
             0..=2 if self.plan.slow || self.plan.nested => actor.tell(self.slow(ticket)),
+            3 if self.plan.tiny_deadlines => {
+                let options = CallOptions::new().timeout(Duration::from_millis(self.rng.below(20)));
+                actor.tell_with(Quick { ticket, then: Then::Nothing }, options)
+            }
             _ => actor.tell(Quick { ticket, then: self.then() }),
         };
         if let Err(error) = &told {
@@ -143,7 +159,7 @@ impl Client {
     ) -> LocalBoxFuture<'static, ()> {
         let cancels = self.plan.cancels && self.rng.chance(150);
         let cancel = cancels.then(|| Duration::from_micros(self.rng.below(40_000)));
-        let pending = Pending { ticket, call, timeout, cancel, sent: env.now(), env: Arc::clone(env) };
+        let pending = Pending { ticket, call, timeout, cancel, sent: env.clock().now(), outside: self.outside, env: Arc::clone(env) };
         Box::pin(pending.wait(Arc::clone(&self.truth), self.world.clone()))
     }
 }
@@ -167,13 +183,20 @@ impl Pending {
     }
 
     fn ended(self, answer: &Result<u64, CallError>, truth: &Truth, world: &World) {
-        let now = self.env.now();
+        let now = self.env.clock().now();
         world.record("ended", self.ticket, outcome_code(answer));
-        let due = (self.sent + self.timeout).max(self.env.resumed_at()) + GRAIN;
+        let due = (self.sent + self.timeout).max(self.env.resumed_at()) + self.grain();
         truth.check(Invariant::EveryCallEndsByItsDeadline, now <= due || self.env.switch().is_paused(), || {
             format!("message {} ended at {now}, due at {due}", self.ticket)
         });
-        report(truth, self.ticket, answer);
+        report(truth, self.ticket, answer, self.outside);
+    }
+
+    /// How long after its deadline the call may end.
+    fn grain(&self) -> Millis {
+        let coarse = if self.timeout < EXACT_BELOW { Millis::ZERO } else { COARSE_LAG };
+        let backstop = if self.outside { BACKSTOP } else { Millis::ZERO };
+        GRAIN + coarse + backstop
     }
 
     fn dropped(self, truth: &Truth, world: &World) {
@@ -196,5 +219,9 @@ fn outcome_code(answer: &Result<u64, CallError>) -> u64 {
 pub(crate) const ACCOUNTS: u64 = 1_000;
 /// How long after its deadline a call may end.
 const GRAIN: Millis = Millis(20);
+/// Longer deadlines are counted on the coarse clock.
+const EXACT_BELOW: Millis = Millis(1_000);
+/// How long a caller outside waits for an arbiter that is stuck.
+const BACKSTOP: Millis = Millis(50);
 /// When a call counts as hanging.
 const HANG: Duration = Duration::from_millis(1_500);

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use archipelago_protocol::identity::NodeId;
 use archipelago_protocol::session::times;
 use archipelago_protocol::time::Millis;
-use archipelago_runtime::env::Environment;
 
 use crate::env::SimEnvironment;
 use crate::world::Beats;
@@ -54,7 +53,7 @@ impl Lives {
     fn before(&self, life: u64, deadline: fn(Millis, Millis) -> Millis) -> bool {
         let Some(born) = self.find(life) else { return false };
         let Some(sent_at) = self.beats.confirmable(born.node) else { return false };
-        born.env.now() < deadline(sent_at, TTL)
+        born.env.clock().now() < deadline(sent_at, TTL)
     }
 
     fn find(&self, life: u64) -> Option<Born> {

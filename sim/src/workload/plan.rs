@@ -17,6 +17,9 @@ pub(crate) struct Plan {
     pub(crate) arbiters: u16,
     pub(crate) inbox: usize,
     pub(crate) pending: usize,
+    pub(crate) ingress: usize,
+    /// How many in a thousand clients send from outside the node's threads.
+    pub(crate) outside: u32,
     pub(crate) idle_after: u64,
     pub(crate) ppm: i32,
     // Features.
@@ -52,6 +55,8 @@ impl Plan {
             arbiters: u16::try_from(1 + rng.below(3)).unwrap_or(1),
             inbox: [3, 16, 1_024][rng.index(3)],
             pending: if rng.chance(200) { 12 } else { 65_536 },
+            ingress: [8, 65_536][rng.index(2)],
+            outside: [0, 400, 1_000][rng.index(3)],
             idle_after: [15, 60, 400, 5_000][rng.index(4)],
             ppm: [0, 0, 15_000, -15_000][rng.index(4)],
             slow: rng.chance(650),
@@ -72,9 +77,9 @@ impl Plan {
         }
     }
 
-    /// True if nothing but user code can go wrong: then nothing accepted may be lost.
-    pub(crate) const fn fault_free(&self) -> bool {
-        !(self.node_stops || self.crashes || self.pauses || self.zombies || self.store_faults)
+    /// True if nothing worse than an orderly stop can happen to the node: then nothing accepted may be lost.
+    pub(crate) const fn loses_nothing(&self) -> bool {
+        !(self.crashes || self.pauses || self.zombies || self.store_faults)
     }
 
     /// The numbers of the node.
@@ -83,6 +88,7 @@ impl Plan {
         settings.data_arbiters = Some(self.arbiters);
         settings.inbox = self.inbox;
         settings.pending_calls = self.pending;
+        settings.ingress = self.ingress;
         settings.idle_after = Millis(self.idle_after);
         settings.activate_timeout = ACTIVATE_TIMEOUT;
         settings.deactivate_timeout = DEACTIVATE_TIMEOUT;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use archipelago::prelude::*;
 use archipelago::{CallOptions, identity::ActorId};
 use archipelago_protocol::time::Millis;
+use archipelago_runtime::env::from_outside;
 
 use super::plan::{ACTIVATE_TIMEOUT, DEACTIVATE_TIMEOUT};
 use super::report::report;
@@ -237,12 +238,15 @@ impl Detached {
         };
         let message = Slow { ticket, millis: truth.below(10), on_the_way };
         let options = CallOptions::new().timeout(Duration::from_millis(400));
-        let answer = self.node.actor::<Subject>(key_text(key)).send_with(message, options).await;
+        let send = || self.node.actor::<Subject>(key_text(key)).send_with(message, options);
+        // The other actor may well live on another arbiter, and so on another thread.
+        let outside = truth.below(2) == 0;
+        let answer = if outside { from_outside(send) } else { send() }.await;
         truth.goes_on(self.span.life());
         if answer.is_ok() {
             sometimes!("nested call answered");
         }
-        report(truth, ticket, &answer);
+        report(truth, ticket, &answer, outside);
     }
 }
 
@@ -253,14 +257,14 @@ struct InPhase {
 
 impl InPhase {
     fn enter(span: &Arc<Span>, phase: Phase) -> Self {
-        span.truth().set_phase(span.key(), phase);
+        span.truth().set_phase(span, Some(phase));
         Self { span: Arc::clone(span) }
     }
 }
 
 impl Drop for InPhase {
     fn drop(&mut self) {
-        self.span.truth().set_phase(self.span.key(), Phase::Other);
+        self.span.truth().set_phase(&self.span, None);
     }
 }
 

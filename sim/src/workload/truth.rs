@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use archipelago_backend_conformance::Rng;
 use archipelago_protocol::identity::{Generation, NodeId};
 use archipelago_protocol::time::Millis;
-use archipelago_runtime::env::Environment;
 
 use super::bank::Bank;
 use super::lives::Lives;
@@ -57,6 +56,8 @@ pub(crate) enum Reported {
     NotStarted,
     /// It did start; how it ended is not known.
     Started,
+    /// It may have started.
+    Unknown,
     /// Nobody waited for the end of it.
     Dropped,
 }
@@ -70,7 +71,8 @@ pub(crate) struct ActorFacts {
     top_life: u64,
     /// The last life in which it was activated, and the generation then.
     generation: Option<(u64, Generation)>,
-    pub(crate) phase: Phase,
+    /// The hooks that run now, by life.
+    phases: BTreeMap<u64, Phase>,
     /// What its storage holds.
     value: u64,
     acked: u64,
@@ -81,10 +83,8 @@ pub(crate) struct ActorFacts {
 }
 
 /// Whether a hook of an actor runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    #[default]
-    Other,
     Activating,
     Farewell,
 }
@@ -109,10 +109,10 @@ impl Truth {
         let ticket = inner.ops.len() as u64;
         let actor = inner.actors.entry(key).or_default();
         actor.attempted += 1;
-        match actor.phase {
-            Phase::Activating => sometimes!("message sent during activation"),
-            Phase::Farewell => sometimes!("message sent during farewell"),
-            Phase::Other => {}
+        match actor.phases.values().next_back() {
+            Some(Phase::Activating) => sometimes!("message sent during activation"),
+            Some(Phase::Farewell) => sometimes!("message sent during farewell"),
+            None => {}
         }
         let sender = sender.map(|sender| (sender, ticket));
         inner.ops.push(Op { key, sender, tell, started: false, reported: None });
@@ -149,7 +149,7 @@ impl Truth {
                 format!("message {ticket} was reported as started, but had not")
             }),
             Reported::Dropped if started => sometimes!("call cancelled while it ran"),
-            Reported::Dropped => {}
+            Reported::Unknown | Reported::Dropped => {}
         }
     }
 
@@ -207,8 +207,11 @@ impl Truth {
         actor.top_life = top.max(life);
         let running = actor.running.entry(life).or_default();
         *running += 1;
-        let alone = *running == 1;
+        let (alone, phase) = (*running == 1, actor.phases.get(&life).copied());
         drop(inner);
+        self.check(Invariant::HandledOnlyWhenValid, phase.is_none(), || {
+            format!("actor {key} starts {ticket} while it is {phase:?}")
+        });
         self.check(Invariant::OneMessageAtATime, alone, || format!("actor {key} starts {ticket} beside another"));
         let serves = self.lives.may_start(life);
         self.check(Invariant::NothingStartsAfterTheSession, top <= life && serves, || {
@@ -223,8 +226,14 @@ impl Truth {
         self.check(Invariant::NothingRunsAfterTheFence, may, || format!("a task of life {life} goes on after its fence"));
     }
 
-    pub(crate) fn set_phase(&self, key: u64, phase: Phase) {
-        self.lock().actor(key).phase = phase;
+    /// A hook begins, or has ended.
+    pub(crate) fn set_phase(&self, span: &Span, phase: Option<Phase>) {
+        let mut inner = self.lock();
+        let phases = &mut inner.actor(span.key).phases;
+        match phase {
+            Some(phase) => phases.insert(span.life, phase),
+            None => phases.remove(&span.life),
+        };
     }
 
     /// Reads an actor's storage.
@@ -323,7 +332,7 @@ impl Span {
 
     /// The time on the clock of its node.
     pub(crate) fn now(&self) -> Millis {
-        self.truth.lives.env(self.life).map_or(Millis::ZERO, |env| env.now())
+        self.truth.lives.env(self.life).map_or(Millis::ZERO, |env| env.clock().now())
     }
 }
 

@@ -13,9 +13,10 @@ use archipelago_directory::{
 use archipelago_protocol::identity::NodeId;
 use archipelago_protocol::session::Lease;
 use archipelago_protocol::time::Millis;
-use archipelago_runtime::env::Environment;
 use async_trait::async_trait;
 use bytes::Bytes;
+
+use crate::env::SimEnvironment;
 
 /// The lease writes of all sessions.
 #[derive(Default)]
@@ -66,7 +67,7 @@ fn is_beat(value: &Bytes) -> bool {
 /// Where a tap sits.
 pub(crate) enum Side {
     /// In front of everything that can go wrong: notes when a node sends.
-    Node(Arc<dyn Environment>),
+    Node(Arc<SimEnvironment>),
     /// Right at the store: notes what is applied.
     Store,
 }
@@ -101,7 +102,7 @@ impl Store for Tap {
     ) -> Result<CasAnswer, StoreError> {
         let value = match (&self.side, &write) {
             (Side::Node(env), _) => {
-                self.beats.note_sent(id, &write, env.now());
+                self.beats.note_sent(id, &write, env.clock().now());
                 None
             }
             (Side::Store, Write::Put { value, .. }) => Some(value.clone()),

@@ -89,15 +89,17 @@ impl World {
     }
 
     /// Holds a node still for `length`, without waiting for the end of it: nothing on it runs, its clock goes on.
+    /// By chance it is the process or the whole machine that stands still.
     pub fn pause(&self, index: usize, length: Duration) {
         let Some(life) = self.life(index) else { return };
         self.record("pause", index as u64, u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
         life.env.switch().pause();
-        let world = self.clone();
+        let (world, suspend) = (self.clone(), self.chance(500));
+        let stood_still = if suspend { Millis::from_duration(length) } else { Millis::ZERO };
         self.spawn(async move {
             world.advance(length).await;
             world.record("resume", index as u64, 0);
-            life.env.resume();
+            life.env.resume(stood_still);
         });
     }
 
@@ -185,7 +187,7 @@ impl World {
 
     /// The time on the clock of a node that is up.
     pub fn clock_of(&self, index: usize) -> Option<Millis> {
-        self.life(index).map(|life| life.env.now())
+        self.life(index).map(|life| life.env.clock().now())
     }
 
     /// 64 random bits.

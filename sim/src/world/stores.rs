@@ -43,12 +43,11 @@ impl Stores {
 
     /// A new way to the store for the node that lives in `env`.
     pub(crate) fn directory(&self, env: &Arc<SimEnvironment>, seed: u64) -> Arc<dyn Directory> {
-        let env: Arc<dyn Environment> = Arc::clone(env) as Arc<dyn Environment>;
-        let timer = Arc::new(EnvironmentTimer(Arc::clone(&env)));
+        let timer = Arc::new(EnvironmentTimer(Arc::clone(env) as Arc<dyn Environment>));
         let way = FaultyStore::new(Arc::clone(&self.inner), timer.clone(), seed, self.faults.get());
         let way = Arc::new(way);
         self.ways.borrow_mut().push(Arc::clone(&way));
-        let tap = Tap { inner: way, beats: Arc::clone(&self.beats), side: Side::Node(env) };
+        let tap = Tap { inner: way, beats: Arc::clone(&self.beats), side: Side::Node(Arc::clone(env)) };
         Arc::new(StoreDirectory::new(Arc::new(tap), timer))
     }
 

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::ArbiterLocal;
 use super::thread::{Place, Residence};
+use crate::mutants::{Mutant, broken};
 use crate::node::NodeShared;
 
 /// The part of an arbiter that other threads see.
@@ -88,6 +89,10 @@ struct Drain {
 impl MainLoop {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.local.set_main(cx.waker());
+        // This is polled before any task of the arbiter, so nothing runs past the fence, detached handlers included.
+        if !self.local.node().gate().may_answer(self.local.now()) && !broken(Mutant::NoFence) {
+            return Poll::Ready(());
+        }
         loop {
             let came_in = self.let_in(cx);
             let worked = self.local.work();

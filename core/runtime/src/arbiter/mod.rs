@@ -6,4 +6,5 @@ mod thread;
 
 pub(crate) use main_loop::{ArbiterShared, Drained, Entry, run};
 pub(crate) use state::{ArbiterLocal, Expire, not_serving};
+pub use thread::from_outside;
 pub(crate) use thread::local;

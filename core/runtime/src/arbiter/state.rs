@@ -14,6 +14,7 @@ use crate::call::CallScope;
 use crate::catalog::{AnyKind, JobHead, KindCatalog, Queued, Reply};
 use crate::message::VirtualActor;
 use crate::meters::ArbiterMeters;
+use crate::mutants::{Mutant, broken};
 use crate::node::NodeShared;
 
 /// Activations, pending calls and their bookkeeping on one data arbiter.
@@ -79,6 +80,12 @@ impl ArbiterLocal {
         self.calls.borrow_mut().end(call).is_some()
     }
 
+    /// What a table without turns would do with a late reply.
+    fn end_successor(&self, call: CorrelationId) {
+        let of_turn = |n| CorrelationId::new(call.lane(), call.slot(), call.turn().wrapping_add(n));
+        (1..=64).map(of_turn).find(|other| self.end_call(*other));
+    }
+
     /// Ends the calls whose deadline has come.
     pub(super) fn sweep_calls(&self, now: Millis) {
         let ended = self.calls.borrow_mut().sweep(now);
@@ -107,6 +114,9 @@ impl ArbiterLocal {
         let mut held = std::mem::take(&mut *self.outbox.borrow_mut());
         for (call, mut reply) in held.drain(..) {
             if !self.end_call(call) {
+                if broken(Mutant::LateReplyCompletes) {
+                    self.end_successor(call);
+                }
                 self.meters.late_replies.increment(1);
             } else if may_answer {
                 reply.release();

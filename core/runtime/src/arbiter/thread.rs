@@ -3,7 +3,7 @@
 //! Refs are `Send`, the state of an arbiter is not: a ref used on its actor's own arbiter finds that state
 //! here, without a lock; elsewhere it finds nothing and takes the queue.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,6 +20,7 @@ pub(crate) struct Place {
 struct Thread {
     number: u64,
     arbiters: RefCell<Vec<Option<Rc<ArbiterLocal>>>>,
+    outside: Cell<bool>,
 }
 
 static THREADS: AtomicU64 = AtomicU64::new(0);
@@ -28,7 +29,21 @@ thread_local! {
     static THREAD: Thread = Thread {
         number: THREADS.fetch_add(1, Ordering::Relaxed),
         arbiters: const { RefCell::new(Vec::new()) },
+        outside: const { Cell::new(false) },
     };
+}
+
+/// Runs `work` as if on a thread without arbiters: what it sends takes the queue, as from a web server's worker.
+/// For the simulator, which has only one thread.
+pub fn from_outside<T>(work: impl FnOnce() -> T) -> T {
+    struct Back(bool);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            THREAD.with(|thread| thread.outside.set(self.0));
+        }
+    }
+    let _back = Back(THREAD.with(|thread| thread.outside.replace(true)));
+    work()
 }
 
 /// The arbiter if it lives on this thread; `None` if it lives elsewhere or is gone.
@@ -68,7 +83,7 @@ impl Drop for Residence {
 
 impl Thread {
     fn at(&self, place: Place) -> Option<Rc<ArbiterLocal>> {
-        if place.thread != self.number {
+        if place.thread != self.number || self.outside.get() {
             return None;
         }
         self.arbiters.borrow().get(place.slot)?.clone()

@@ -26,15 +26,15 @@ pub(crate) fn answer_channel<R>() -> (AnswerSender<R>, oneshot::Receiver<Answer<
 pub struct Call<R>(State<R>);
 
 enum State<R> {
-    Failed(CallError),
+    Failed(Box<CallError>),
     Waiting { answer: oneshot::Receiver<Answer<R>>, backstop: Option<BoxFuture<'static, ()>> },
     Over,
 }
 
 impl<R> Call<R> {
     /// A call that ended before it began.
-    pub(crate) const fn failed(error: CallError) -> Self {
-        Self(State::Failed(error))
+    pub(crate) fn failed(error: CallError) -> Self {
+        Self(State::Failed(Box::new(error)))
     }
 
     /// A call whose answer comes from an arbiter. A caller on another thread brings a `backstop`: it ends the call
@@ -61,7 +61,7 @@ impl<R> Future for Call<R> {
                     Err(CallError::Timeout { started: true })
                 }
             },
-            State::Failed(error) => Err(error.clone()),
+            State::Failed(error) => Err(CallError::clone(error)),
             State::Over => panic!("a call was polled after it had ended"),
         };
         self.0 = State::Over;

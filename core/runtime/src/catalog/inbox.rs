@@ -10,7 +10,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use actix::fut::ActorFuture;
 use actix::{ActorContext, ActorState, AsyncContext, Context};
-use archipelago_protocol::activation::{ActivationState, DeactivateReason};
+use archipelago_protocol::activation::{ActivationState, DeactivateReason, Interleave};
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::time::Millis;
 
@@ -19,6 +19,7 @@ use super::slot::{Queued, Running, Slot};
 use crate::arbiter::{ArbiterLocal, not_serving};
 use crate::call::{Entered, enter};
 use crate::message::VirtualActor;
+use crate::mutants::{Mutant, broken};
 
 /// The inbox of one activation.
 pub(super) struct Inbox<A: VirtualActor> {
@@ -37,18 +38,29 @@ impl<A: VirtualActor> Inbox<A> {
     /// Takes note of the replies that have come.
     fn poll_replies(&self, cx: &mut TaskContext<'_>) {
         while let Some((token, job)) = self.slot.poll_running(cx) {
-            self.job_ended(token, job);
+            self.job_ended(token, job, self.on.coarse());
         }
     }
 
     /// Starts what may start; true if the budget ran out before the work did.
     fn start_jobs(&mut self, actor: &mut A, ctx: &mut Context<A>, cx: &mut TaskContext<'_>) -> bool {
+        let mut now = self.on.coarse();
         for _ in 0..BUDGET {
             if ctx.waiting() {
                 return false;
             }
-            let Some((token, job)) = self.next_job(self.on.coarse()) else { return false };
-            self.run(token, job, actor, ctx, cx);
+            let Some((token, job)) = self.next_job(now) else { return false };
+            let ran = self.run(token, job, actor, ctx);
+            // One reading ends this job and begins the next.
+            now = self.on.coarse();
+            match ran {
+                Some((Ran::Done, token, job)) => self.job_ended(token, job, now),
+                Some((Ran::Awaiting, token, job)) => {
+                    self.slot.keep_running(Running { token, job: Some(job) });
+                    self.poll_replies(cx);
+                }
+                None => {}
+            }
         }
         true
     }
@@ -58,7 +70,8 @@ impl<A: VirtualActor> Inbox<A> {
         loop {
             let mut inner = self.slot.inner.borrow_mut();
             let flags = inner.queue.front()?.head.flags;
-            if !inner.life.may_start(flags, A::INTERLEAVE) {
+            let rule = if broken(Mutant::InterleavesAlways) { Interleave::Always } else { A::INTERLEAVE };
+            if !inner.life.may_start(flags, rule) {
                 return None;
             }
             let job = inner.queue.pop_front()?;
@@ -81,45 +94,31 @@ impl<A: VirtualActor> Inbox<A> {
         if !self.on.node().gate().may_start(now) {
             return Err(not_serving("its session is not live"));
         }
-        if job.head.deadline <= now {
+        if job.head.deadline <= now && !broken(Mutant::StartsEndedCalls) {
             return Err(CallError::Timeout { started: false });
         }
         let Some(call) = job.head.call else { return Ok(()) };
-        if job.body.is_abandoned() {
+        if job.body.is_abandoned() && !broken(Mutant::StartsEndedCalls) {
             self.on.call_abandoned();
             return Err(not_serving("nobody waits"));
         }
         if self.on.start_call(call) { Ok(()) } else { Err(CallError::Timeout { started: false }) }
     }
 
-    fn run(
-        &mut self,
-        token: u64,
-        job: Queued<A>,
-        actor: &mut A,
-        ctx: &mut Context<A>,
-        cx: &mut TaskContext<'_>,
-    ) {
-        let head = &job.head;
+    /// Calls the handler. The job stays with the inbox meanwhile, so that a panic does not lose its caller.
+    fn run(&mut self, token: u64, job: Queued<A>, actor: &mut A, ctx: &mut Context<A>) -> Option<(Ran, u64, Queued<A>)> {
         let span = tracing::debug_span!("handle", actor = %self.slot.id, message = job.body.name());
-        let entered =
-            Entered::new(Rc::clone(&self.on), token, ArbiterLocal::deadline_of(head), head.scope.clone());
+        let deadline = ArbiterLocal::deadline_of(&job.head);
+        let entered = Entered::new(Rc::clone(&self.on), token, deadline, job.head.scope.clone());
         let (_, job) = self.on_stack.insert((token, job));
         let ran = span.in_scope(|| enter(entered, || job.body.run(actor, ctx)));
-        let Some((token, job)) = self.on_stack.take() else { return };
-        match ran {
-            Ran::Done => self.job_ended(token, job),
-            Ran::Awaiting => {
-                self.slot.keep_running(Running { token, job: Some(job) });
-                self.poll_replies(cx);
-            }
-        }
+        self.on_stack.take().map(|(token, job)| (ran, token, job))
     }
 
-    fn job_ended(&self, token: u64, job: Queued<A>) {
+    fn job_ended(&self, token: u64, job: Queued<A>, now: Millis) {
         let Queued { head, body } = job;
         let mut inner = self.slot.inner.borrow_mut();
-        inner.life.job_ended(self.on.coarse(), head.flags);
+        inner.life.job_ended(now, head.flags);
         inner.tokens.retain(|running| *running != token);
         drop(inner);
         self.on.hold_reply(head.call, body);
@@ -180,11 +179,14 @@ impl<A: VirtualActor> Drop for Inbox<A> {
                 self.on.end_call(call);
             }
             job.body.fail(CallError::Panicked);
-            self.job_ended(token, job);
+            self.job_ended(token, job, self.on.coarse());
         }
         self.on.flush_replies();
         let mut inner = self.slot.inner.borrow_mut();
         inner.inbox = None;
+        if broken(Mutant::InboxDropsQueueOnStop) {
+            inner.queue.drain(..).for_each(|_| self.on.job_over());
+        }
         inner.life.leave(if panicked { DeactivateReason::Panicked } else { DeactivateReason::StoppedItself });
         drop(inner);
         if let Some(kind) = self.on.kind::<A>(self.kind) {

@@ -12,6 +12,7 @@ use super::kind::KindCatalog;
 use super::slot::{Inner, Slot};
 use crate::arbiter::ArbiterLocal;
 use crate::message::VirtualActor;
+use crate::mutants::{Mutant, broken};
 
 impl<A: VirtualActor> KindCatalog<A> {
     /// Lets the slot go, once nothing of its last activation runs any more.
@@ -22,6 +23,10 @@ impl<A: VirtualActor> KindCatalog<A> {
             return self.finish(&slot, on);
         }
         drop(inner);
+        if broken(Mutant::TwinActivation) {
+            slot.inner.borrow_mut().life = Life::new(on.coarse());
+            return self.finish(&slot, on);
+        }
         let (local, index) = (Rc::clone(on), self.index());
         on.node().env().spawn(Box::pin(async move {
             linger(&slot, &local).await;

@@ -20,6 +20,7 @@ use smallvec::SmallVec;
 use super::job::{JobBody, JobHead};
 use crate::arbiter::{ArbiterLocal, Expire};
 use crate::message::VirtualActor;
+use crate::mutants::{Mutant, broken};
 
 /// The place of one actor.
 pub(super) struct Slot<A: VirtualActor> {
@@ -84,7 +85,11 @@ impl<A: VirtualActor> Slot<A> {
             // Most of a million idle actors have had one message at a time.
             inner.queue.reserve_exact(1);
         }
-        inner.queue.push_back(job);
+        if broken(Mutant::InboxForgetsOrder) {
+            inner.queue.push_front(job);
+        } else {
+            inner.queue.push_back(job);
+        }
         let inbox = inner.inbox.take();
         drop(inner);
         on.job_accepted();

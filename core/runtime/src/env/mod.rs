@@ -13,6 +13,7 @@ use std::fmt;
 use archipelago_protocol::time::Millis;
 use futures_core::future::{BoxFuture, LocalBoxFuture};
 
+pub use crate::arbiter::from_outside;
 pub use host::{HostEnvironment, Threads};
 pub use incarnation::incarnation;
 pub(crate) use signals::told_to_end;
@@ -62,7 +63,7 @@ pub trait Environment: Send + Sync + 'static {
 }
 
 /// How far [`Environment::coarse`] may be behind.
-pub const COARSE_LAG: Millis = Millis(12);
+pub const COARSE_LAG: Millis = Millis(10);
 
 /// What an arbiter is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

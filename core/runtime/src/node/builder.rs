@@ -86,9 +86,10 @@ impl NodeBuilder {
         let (node, entries) = self.assemble()?;
         session::start(&node)?;
         session::opened(&node).await?;
-        claim_kinds(&node).await?;
-        for (index, entries) in (0_u16..).zip(entries) {
-            start_arbiter(&node, index, entries).await?;
+        if let Err(error) = take_up(&node, entries).await {
+            // Otherwise the session would go on beating for a node that nobody has.
+            session::close(&node).await;
+            return Err(error);
         }
         tracing::info!(node = %node.id, namespace = %node.namespace, "node started");
         node.events.publish(Event::NodeStarted { node: node.id });
@@ -145,6 +146,15 @@ fn check_messages(kinds: &[Arc<dyn KindSpec>]) -> Result<(), StartError> {
                 second: message.name.to_owned(),
             });
         }
+    }
+    Ok(())
+}
+
+/// Claims what the node is to own, and starts the arbiters to run it on.
+async fn take_up(node: &Arc<NodeShared>, entries: Vec<mpsc::Receiver<Entry>>) -> Result<(), StartError> {
+    claim_kinds(node).await?;
+    for (index, entries) in (0_u16..).zip(entries) {
+        start_arbiter(node, index, entries).await?;
     }
     Ok(())
 }

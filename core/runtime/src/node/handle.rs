@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::{Namespace, NodeId};
 
 use super::NodeShared;
@@ -31,6 +32,26 @@ impl Node {
     /// The actor of a kind that is only known by name.
     pub fn actor_ref(&self, kind: &str, key: &str) -> UntypedRef {
         UntypedRef::on(&self.shared, kind, key)
+    }
+
+    /// Runs a task beside an actor, on its arbiter: calls between the two cross no thread. The task ends with the
+    /// node.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] if the ref cannot be used or the arbiter takes no more; nothing runs then.
+    pub fn spawn_beside<A, F>(
+        &self,
+        actor: &ActorRef<A>,
+        task: impl FnOnce() -> F + Send + 'static,
+    ) -> Result<(), CallError>
+    where
+        A: VirtualActor,
+        F: Future<Output = ()> + 'static,
+    {
+        let arbiter = self.shared.arbiter_of(actor.id()?.stable_hash());
+        // Always through the queue: on the present arbiter, too, the task must belong to the node.
+        self.shared.enter_work(arbiter, move |local| local.node().env().spawn(Box::pin(task())))
     }
 
     /// The node's id, drawn when it started.

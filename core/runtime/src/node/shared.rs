@@ -89,6 +89,13 @@ impl NodeShared {
         })
     }
 
+    /// Makes every arbiter look at the gate. One whose way in is full is awake already.
+    pub(crate) fn wake_arbiters(&self) {
+        for arbiter in &self.arbiters {
+            let _ = arbiter.ingress().try_send(Entry::Work(Box::new(|_| {})));
+        }
+    }
+
     /// Asks one actor to leave.
     pub(crate) fn leave(&self, kind: u32, target: Target, reason: DeactivateReason) {
         let index = self.arbiter_of(target.hash);

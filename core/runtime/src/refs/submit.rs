@@ -12,6 +12,7 @@ use super::binding::{Binding, Route};
 use crate::arbiter::{ArbiterLocal, local};
 use crate::call::{AnswerSender, Call, CallOptions, CallScope, answer_channel, inherited, inherited_by_tell};
 use crate::catalog::{JobHead, Target};
+use crate::env::COARSE_LAG;
 use crate::node::NodeShared;
 
 /// Queues a job of one message, given its head; an ask also gets the way back for its reply.
@@ -55,7 +56,7 @@ pub(crate) fn tell<R: Send + 'static>(
     let Route { node, kind, target } = to.route()?;
     let scope = with_trace(inherited_by_tell(), options);
     let deadline =
-        options.timeout.map_or(Millis::MAX, |ttl| node.env().coarse() + Millis::from_duration(ttl));
+        options.timeout.map_or(Millis::MAX, |ttl| node.env().now() + Millis::from_duration(ttl));
     let head = JobHead { call: None, asks: false, deadline, flags: flags | options.flags, scope };
     let arbiter = node.arbiter_of(target.hash);
     match local(node, arbiter) {
@@ -79,9 +80,10 @@ fn ask_on<R: Send + 'static>(
     job: impl Submit<R>,
 ) -> Result<Call<R>, CallError> {
     let Route { node, kind, target } = *route;
-    let now = node.env().coarse();
+    let timeout = options.timeout.map_or(node.settings().call_timeout, Millis::from_duration);
+    let now = now_for(node, timeout);
     let scope = with_trace(inherited(), options);
-    let own = now + options.timeout.map_or(node.settings().call_timeout, Millis::from_duration);
+    let own = now + timeout;
     let deadline =
         scope.as_ref().and_then(|scope| scope.deadline).map_or(own, |inherited| inherited.min(own));
     if deadline <= now {
@@ -119,6 +121,11 @@ fn with_trace(scope: Option<Arc<CallScope>>, options: CallOptions) -> Option<Arc
     let Some(trace) = options.trace else { return scope };
     let scope = scope.as_deref().cloned().unwrap_or_default();
     Some(Arc::new(CallScope { trace: Some(trace), ..scope }))
+}
+
+/// The time a deadline is counted from. For a long one the coarse clock will do, rounded up: no call ends early.
+fn now_for(node: &NodeShared, timeout: Millis) -> Millis {
+    if timeout < Millis(1_000) { node.env().now() } else { node.env().coarse() + COARSE_LAG }
 }
 
 /// Ends the wait of a caller on another thread when the actor's arbiter is stuck and cannot do it. Only where

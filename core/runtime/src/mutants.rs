@@ -1,0 +1,62 @@
+//! Deliberate bugs, to see that the simulator finds them.
+//!
+//! Each [`Mutant`] breaks one rule at the one place that keeps it. Without the feature `mutants` none can be
+//! switched on, and the switches cost nothing.
+
+/// A rule that can be broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[cfg_attr(not(feature = "mutants"), expect(unreachable_pub, reason = "exported with the feature only"))]
+pub enum Mutant {
+    /// An actor that stops takes the messages that wait for it along.
+    InboxDropsQueueOnStop,
+    /// Messages wait in any order.
+    InboxForgetsOrder,
+    /// A message starts while another runs.
+    InterleavesAlways,
+    /// A late reply ends whatever call has its place in the table now.
+    LateReplyCompletes,
+    /// A node that has lost its session lets detached handlers go on.
+    NoFence,
+    /// The session's deadlines are never looked at.
+    NoGate,
+    /// A call starts although it has ended.
+    StartsEndedCalls,
+    /// An actor is activated again before the last activation has ended.
+    TwinActivation,
+}
+
+#[cfg(feature = "mutants")]
+mod switch {
+    use std::cell::Cell;
+
+    use super::Mutant;
+
+    thread_local! {
+        static ACTIVE: Cell<Option<Mutant>> = const { Cell::new(None) };
+    }
+
+    /// Breaks one rule, or none, on this thread from now on.
+    pub fn set_mutant(mutant: Option<Mutant>) {
+        ACTIVE.set(mutant);
+    }
+
+    /// True if this rule is broken.
+    pub(crate) fn broken(rule: Mutant) -> bool {
+        ACTIVE.get() == Some(rule)
+    }
+}
+
+#[cfg(not(feature = "mutants"))]
+mod switch {
+    use super::Mutant;
+
+    /// True if this rule is broken: never.
+    pub(crate) const fn broken(_: Mutant) -> bool {
+        false
+    }
+}
+
+pub(crate) use switch::broken;
+#[cfg(feature = "mutants")]
+pub use switch::set_mutant;

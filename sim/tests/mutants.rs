@@ -1,0 +1,73 @@
+//! The invariants can fail: each deliberate bug of the runtime is found by a small sweep.
+#![cfg(feature = "mutants")]
+
+use std::time::Duration;
+
+use archipelago_runtime::{Mutant, set_mutant};
+use archipelago_sim::{Invariant, run_seed};
+
+/// Sweeps until the bug shows; it must do so as one of the promises `expected`.
+fn is_found(mutant: Mutant, expected: &[Invariant]) {
+    set_mutant(Some(mutant));
+    let found = (1..=SEEDS).find_map(|seed| run_seed(seed, LENGTH).violation.map(|violation| (seed, violation)));
+    set_mutant(None);
+    let (seed, violation) = found.unwrap_or_else(|| panic!("{mutant:?} was not found in {SEEDS} seeds"));
+    eprintln!("{mutant:?} found by seed {seed}: {violation}");
+    assert!(expected.contains(&violation.invariant), "{mutant:?} showed as something else: {violation}");
+}
+
+#[test]
+fn a_queue_dropped_with_its_actor_is_found() {
+    is_found(
+        Mutant::InboxDropsQueueOnStop,
+        &[Invariant::NoAcceptedMessageLost, Invariant::StartedIsTrue],
+    );
+}
+
+#[test]
+fn a_forgotten_order_is_found() {
+    is_found(Mutant::InboxForgetsOrder, &[Invariant::FifoPerSender]);
+}
+
+#[test]
+fn overlapping_messages_are_found() {
+    is_found(Mutant::InterleavesAlways, &[Invariant::OneMessageAtATime]);
+}
+
+#[test]
+fn a_late_reply_that_ends_another_call_is_found() {
+    is_found(Mutant::LateReplyCompletes, &[Invariant::EveryCallEndsByItsDeadline]);
+}
+
+#[test]
+fn a_missing_fence_is_found() {
+    is_found(Mutant::NoFence, &[Invariant::NothingRunsAfterTheFence, Invariant::AtMostOneActivation]);
+}
+
+#[test]
+fn a_gate_that_never_closes_is_found() {
+    is_found(
+        Mutant::NoGate,
+        &[
+            Invariant::NothingStartsAfterTheSession,
+            Invariant::NothingRunsAfterTheFence,
+            Invariant::AtMostOneActivation,
+        ],
+    );
+}
+
+#[test]
+fn a_call_started_after_its_end_is_found() {
+    is_found(Mutant::StartsEndedCalls, &[Invariant::NotStartedIsTrue]);
+}
+
+#[test]
+fn a_twin_activation_is_found() {
+    is_found(
+        Mutant::TwinActivation,
+        &[Invariant::AtMostOneActivation, Invariant::OneMessageAtATime, Invariant::CatalogIsConsistent],
+    );
+}
+
+const SEEDS: u64 = 60;
+const LENGTH: Duration = Duration::from_secs(60);

@@ -1,0 +1,171 @@
+//! What a script can do to a world, with actors of a user.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use archipelago::CallError;
+use archipelago::prelude::*;
+use archipelago_protocol::time::Millis;
+use archipelago_sim::{Faults, Simulation, World};
+
+#[remote(u32)]
+struct Tick;
+
+/// Counts for a while before it answers.
+#[remote(u32)]
+struct Ponder {
+    millis: u64,
+}
+
+#[derive(VirtualActor)]
+#[virtual_actor(handles(Tick, Ponder))]
+struct Counter {
+    ticks: u32,
+    pondered: Arc<AtomicU32>,
+}
+
+impl Actor for Counter {
+    type Context = Context<Self>;
+}
+
+impl Handler<Tick> for Counter {
+    type Result = u32;
+
+    fn handle(&mut self, _: Tick, _: &mut Context<Self>) -> u32 {
+        self.ticks += 1;
+        self.ticks
+    }
+}
+
+impl Handler<Ponder> for Counter {
+    type Result = ResponseFuture<u32>;
+
+    fn handle(&mut self, Ponder { millis }: Ponder, _: &mut Context<Self>) -> ResponseFuture<u32> {
+        let pondered = Arc::clone(&self.pondered);
+        Box::pin(async move {
+            actix::clock::sleep(Duration::from_millis(millis)).await;
+            pondered.fetch_add(1, Ordering::Relaxed) + 1
+        })
+    }
+}
+
+fn one_node(pondered: &Arc<AtomicU32>) -> Simulation {
+    let pondered = Arc::clone(pondered);
+    Simulation::new(11).node(move |builder| {
+        let pondered = Arc::clone(&pondered);
+        builder.actor_with(move |_, _| Counter { ticks: 0, pondered: Arc::clone(&pondered) })
+    })
+}
+
+fn counter(world: &World) -> ActorRef<Counter> {
+    world.node(0).expect("the node is up").actor("one")
+}
+
+#[test]
+fn time_passes_only_when_nothing_is_left_to_do() {
+    let run = one_node(&Arc::default()).run(async |world| {
+        let asked = world.now();
+        let answer = counter(&world).send(Ponder { millis: 2_000 }).await;
+        (answer, world.now() - asked)
+    });
+    assert_eq!(run.output, (Ok(1), Duration::from_secs(2)));
+}
+
+#[test]
+fn a_crash_drops_the_detached_handlers_too() {
+    let pondered = Arc::default();
+    let run = one_node(&pondered).run(async |world| {
+        let call = counter(&world).send(Ponder { millis: 500 });
+        world.advance(Duration::from_millis(100)).await;
+        world.crash(0).await;
+        let answer = call.await;
+        world.restart(0).await.unwrap();
+        (answer, counter(&world).send(Tick).await)
+    });
+    assert_eq!(run.output, (Err(CallError::Stopped), Ok(1)));
+    assert_eq!(pondered.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_short_pause_only_delays() {
+    let run = one_node(&Arc::default()).run(async |world| {
+        world.pause(0, Duration::from_secs(1));
+        let asked = world.now();
+        (counter(&world).send(Tick).await, world.now() - asked)
+    });
+    assert_eq!(run.output, (Ok(1), Duration::from_secs(1)));
+}
+
+/// Proves: R475
+#[test]
+fn a_node_paused_for_longer_than_its_session_handles_nothing_afterwards() {
+    let pondered = Arc::default();
+    let run = one_node(&pondered).run(async |world| {
+        let old = world.node(0).expect("the node is up");
+        let before = old.actor::<Counter>("one").send(Tick).await;
+        let running = old.actor::<Counter>("one").send(Ponder { millis: 3_000 });
+        let waiting = old.actor::<Counter>("one").send(Tick);
+        world.advance(Duration::from_millis(50)).await;
+        world.pause(0, Duration::from_secs(30));
+        let taken_over = world.restart(0).await.unwrap();
+        let after = taken_over.actor::<Counter>("one").send(Tick).await;
+        world.advance(Duration::from_secs(60)).await;
+        let refused = old.actor::<Counter>("one").tell(Tick).is_err();
+        (before, after, running.await, waiting.await.is_err_and(|error| error.is_not_started()), refused)
+    });
+    assert_eq!(run.output, (Ok(1), Ok(1), Err(CallError::Stopped), true, true));
+    assert_eq!(pondered.load(Ordering::Relaxed), 0, "the handler under way was cancelled");
+}
+
+#[test]
+fn a_store_that_is_away_for_longer_than_the_session_ends_the_node() {
+    let run = one_node(&Arc::default()).run(async |world| {
+        world.store_faults(Faults { unavailable: 1_000, ..Faults::default() });
+        world.advance(Duration::from_secs(2)).await;
+        let soon = counter(&world).send(Tick).await;
+        world.advance(Duration::from_secs(6)).await;
+        let late = counter(&world).send(Tick).await;
+        (soon, late.is_err_and(|error| error.is_not_started()), counter(&world).tell(Tick).is_err())
+    });
+    assert_eq!(run.output, (Ok(1), true, true));
+}
+
+#[test]
+fn lost_replies_do_not_end_a_session() {
+    let run = one_node(&Arc::default()).run(async |world| {
+        world.store_faults(Faults { lost_reply: 200, late: 100, max_delay: Millis(30), ..Faults::default() });
+        world.advance(Duration::from_secs(600)).await;
+        counter(&world).send(Tick).await
+    });
+    assert_eq!(run.output, Ok(1));
+}
+
+#[test]
+fn a_start_that_fails_leaves_nothing_behind() {
+    let run = one_node(&Arc::default()).run(async |world| {
+        world.stop(0).await.unwrap();
+        // The session opens, the claims that follow do not get through.
+        world.store_faults(Faults { lost_reply: 1_000, ..Faults::default() });
+        let failed = world.restart(0).await.is_err();
+        world.store_faults(Faults::default());
+        world.advance(Duration::from_secs(1)).await;
+        world.restart(0).await.unwrap();
+        (failed, counter(&world).send(Tick).await)
+    });
+    assert_eq!(run.output, (true, Ok(1)));
+}
+
+#[test]
+fn a_bent_clock_bends_the_deadlines() {
+    let timeout = CallOptions::new().timeout(Duration::from_secs(10));
+    let run = one_node(&Arc::default()).run(async |world| {
+        world.skew(0, -20_000);
+        let asked = world.now();
+        let answer = counter(&world).send_with(Ponder { millis: 20_000 }, timeout).await;
+        (answer, (world.now() - asked).as_millis())
+    });
+    let (answer, took) = run.output;
+    assert_eq!(answer, Err(CallError::Timeout { started: true }));
+    assert!((10_200..10_230).contains(&took), "{took} ms for ten seconds on a clock that is 2 % slow");
+}
