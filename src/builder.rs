@@ -175,6 +175,9 @@ fn node_settings(settings: &Settings) -> NodeSettings {
         .collect();
     node.event_queue = bound(settings.events.subscriber_queue.get());
     node.session_ttl = Millis::from_duration(settings.session.ttl());
+    node.session_heartbeat = Millis::from_duration(settings.session.heartbeat());
+    node.activate_timeout = Millis::from_duration(settings.actors.activate_timeout);
+    node.deactivate_timeout = Millis::from_duration(settings.actors.deactivate_timeout);
     node
 }
 

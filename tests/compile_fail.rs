@@ -18,7 +18,7 @@ mod support;
 
 /// Every mistake is found by the compiler and named at the place where it was made.
 ///
-/// Proves: R47, C44
+/// Proves: R47, C44, R3, C51
 #[test]
 fn mistakes_are_compile_errors_with_helpful_words() {
     trybuild::TestCases::new().compile_fail("tests/ui/fail/*.rs");

@@ -59,7 +59,7 @@ async fn a_failed_activation_answers_every_waiting_caller_and_leaves_nothing_beh
     let calls = join_all([alice.send(say("one")), alice.send(say("two"))]).await;
     for call in calls {
         let error = call.unwrap_err();
-        assert_eq!(error, CallError::ActivationFailed { reason: "the storage is away".to_owned() });
+        assert_eq!(error, CallError::ActivationFailed { reason: "the storage is away".into() });
         assert!(error.is_not_started());
     }
     assert_eq!(alice.send(say("three")).await, Ok(1), "the next message activates anew");
@@ -78,9 +78,9 @@ async fn a_factory_that_fails_or_panics_is_an_activation_failure() {
         .await
         .unwrap();
     let failed = node.actor::<Probe>("missing").send(say("x")).await;
-    assert_eq!(failed, Err(CallError::ActivationFailed { reason: "no such account".to_owned() }));
+    assert_eq!(failed, Err(CallError::ActivationFailed { reason: "no such account".into() }));
     let panicked = node.actor::<Probe>("panics").send(say("x")).await;
-    assert_eq!(panicked, Err(CallError::ActivationFailed { reason: "its factory panicked".to_owned() }));
+    assert_eq!(panicked, Err(CallError::ActivationFailed { reason: "its factory panicked".into() }));
     node.stop().await.unwrap();
 }
 

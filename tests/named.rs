@@ -76,7 +76,7 @@ async fn a_message_to_an_unknown_path_becomes_a_dead_letter() {
     let node = builder().start().await.unwrap();
     let mut events = node.events().subscribe();
     let nobody = node.named::<Doorman>("/nobody").unwrap();
-    let reason = CallError::NoSuchActor { path: "archipelago://default/nobody".to_owned() };
+    let reason = CallError::NoSuchActor { path: "archipelago://default/nobody".into() };
     assert_eq!(nobody.tell(hello()), Ok(()), "no error to the one who only tells");
     assert_eq!(nobody.send(hello()).await, Err(reason.clone()), "who waits must know");
     let letter = DeadLetter {

@@ -92,8 +92,9 @@ async fn messages_never_cross_namespaces() {
     let staging: ActorRef<Probe> = serde_json::from_str(r#""staging::Probe/alice""#).unwrap();
     assert_ne!(alice, staging, "same type and key, another actor");
     let refused = staging.bind(&prod).send(say("x")).await;
-    let expected = CallError::ForeignNamespace { ours: "prod".to_owned(), theirs: "staging".to_owned() };
-    assert_eq!(refused, Err(expected));
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused, CallError::ForeignNamespace(_)), "{refused}");
+    assert_eq!(refused.to_string(), "the ref belongs to namespace staging, this node to prod");
     assert!(log.lines().is_empty());
     prod.stop().await.unwrap();
 }
@@ -127,7 +128,7 @@ async fn unknown_kinds_messages_and_bytes_are_worded_errors() {
     }
     assert!(log.lines().is_empty(), "nothing was activated for a message that cannot be read");
     let greeter = node.actor::<Greeter>("g").send(Greet { reply_to: node.actor("alice") }).await;
-    assert_eq!(greeter, Err(CallError::UnknownKind { kind: "Greeter".to_owned() }));
+    assert_eq!(greeter, Err(CallError::UnknownKind { kind: "Greeter".into() }));
     node.stop().await.unwrap();
 }
 
@@ -160,7 +161,7 @@ async fn a_message_ref_forgets_the_actor_type_and_still_sends() {
     assert_eq!(there.bind(&node).send(say("four")).await, Ok(4));
     let wrong: MessageRef<Greet> = serde_json::from_str(r#""default::Probe/alice""#).unwrap();
     let refused = wrong.bind(&node).send(Greet { reply_to: node.actor("alice") }).await.unwrap_err();
-    assert!(matches!(refused, CallError::UnknownMessage { .. }), "{refused}");
+    assert!(matches!(refused, CallError::UnknownMessage(_)), "{refused}");
     node.stop().await.unwrap();
 }
 

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use archipelago_backend_conformance::Rng;
 use archipelago_protocol::time::Millis;
-use archipelago_runtime::env::{ArbiterMain, ArbiterRole, COARSE_LAG, Environment, EnvironmentError, incarnation};
+use archipelago_runtime::env::{
+    ArbiterMain, ArbiterRole, COARSE_LAG, Environment, EnvironmentError, incarnation,
+};
 use futures_core::future::{BoxFuture, LocalBoxFuture};
 
 use crate::clock::{SkewedClock, TrueClock};

@@ -124,7 +124,13 @@ struct Inner {
 
 impl Judge {
     /// Looks at one promise: `holds` must be true.
-    pub(crate) fn check(&self, invariant: Invariant, holds: bool, at: Duration, detail: impl FnOnce() -> String) {
+    pub(crate) fn check(
+        &self,
+        invariant: Invariant,
+        holds: bool,
+        at: Duration,
+        detail: impl FnOnce() -> String,
+    ) {
         let mut inner = self.lock();
         *inner.evaluated.entry(invariant).or_default() += 1;
         if !holds && inner.first.is_none() {

@@ -30,7 +30,8 @@ impl Meters {
     }
 
     fn cell(&self, key: &Key) -> Arc<AtomicU64> {
-        let labels: Vec<String> = key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
+        let labels: Vec<String> =
+            key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
         let name = format!("{}|{}", key.name(), labels.join(","));
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(cells.entry(name).or_default())

@@ -80,7 +80,12 @@ mod tests {
             steps.iter().for_each(|(what, a)| trace.record(Duration::ZERO, what, *a, 0));
             trace.hash()
         };
-        let runs = [hash(&[("a", 1), ("b", 2)]), hash(&[("b", 2), ("a", 1)]), hash(&[("a", 1), ("b", 3)]), hash(&[])];
+        let runs = [
+            hash(&[("a", 1), ("b", 2)]),
+            hash(&[("b", 2), ("a", 1)]),
+            hash(&[("a", 1), ("b", 3)]),
+            hash(&[]),
+        ];
         let distinct: std::collections::BTreeSet<u64> = runs.into_iter().collect();
         assert_eq!(distinct.len(), runs.len());
     }

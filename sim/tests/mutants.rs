@@ -9,7 +9,8 @@ use archipelago_sim::{Invariant, run_seed};
 /// Sweeps until the bug shows; it must do so as one of the promises `expected`.
 fn is_found(mutant: Mutant, expected: &[Invariant]) {
     set_mutant(Some(mutant));
-    let found = (1..=SEEDS).find_map(|seed| run_seed(seed, LENGTH).violation.map(|violation| (seed, violation)));
+    let found =
+        (1..=SEEDS).find_map(|seed| run_seed(seed, LENGTH).violation.map(|violation| (seed, violation)));
     set_mutant(None);
     let (seed, violation) = found.unwrap_or_else(|| panic!("{mutant:?} was not found in {SEEDS} seeds"));
     eprintln!("{mutant:?} found by seed {seed}: {violation}");
@@ -18,10 +19,7 @@ fn is_found(mutant: Mutant, expected: &[Invariant]) {
 
 #[test]
 fn a_queue_dropped_with_its_actor_is_found() {
-    is_found(
-        Mutant::InboxDropsQueueOnStop,
-        &[Invariant::NoAcceptedMessageLost, Invariant::StartedIsTrue],
-    );
+    is_found(Mutant::InboxDropsQueueOnStop, &[Invariant::NoAcceptedMessageLost, Invariant::StartedIsTrue]);
 }
 
 #[test]

@@ -112,14 +112,15 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 16] = [
+static KEYS: [Key; 17] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
     Key::of::<Arbiters>(&["node", "data_arbiters"]),
     Key::of::<Span>(&["node", "stop_budget"]),
     Key::of::<Span>(&["calls", "timeout"]),
-    Key::of::<Span>(&["calls", "tell_ttl"]),
+    Key::of::<Span>(&["actors", "activate_timeout"]),
+    Key::of::<Span>(&["actors", "deactivate_timeout"]),
     Key::of::<NonZeroU32>(&["calls", "inbox"]),
     Key::of::<NonZeroU32>(&["calls", "pending"]),
     Key::of::<NonZeroU32>(&["calls", "ingress"]),

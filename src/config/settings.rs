@@ -86,9 +86,6 @@ pub struct CallSettings {
     /// The deadline of a call that names none.
     #[serde(with = "span")]
     pub timeout: Duration,
-    /// How long a message without an answer may be under way.
-    #[serde(with = "span")]
-    pub tell_ttl: Duration,
     /// Messages that may wait in one actor's inbox.
     pub inbox: NonZeroU32,
     /// Calls of one lane that may await their answer.
@@ -101,7 +98,6 @@ impl Default for CallSettings {
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(5),
-            tell_ttl: Duration::from_secs(5),
             inbox: count::<1024>(),
             pending: count::<65_536>(),
             ingress: count::<65_536>(),
@@ -116,6 +112,12 @@ impl Default for CallSettings {
 pub struct ActorSettings {
     /// When an idle actor is deactivated.
     pub idle_after: Idle,
+    /// How long `on_activate` may take before the activation is given up.
+    #[serde(with = "span")]
+    pub activate_timeout: Duration,
+    /// How long `on_deactivate` may take before it is given up.
+    #[serde(with = "span")]
+    pub deactivate_timeout: Duration,
     /// `[actors.kinds.<Kind>]`: what differs for one kind.
     pub kinds: BTreeMap<String, KindSettings>,
 }
@@ -130,7 +132,12 @@ impl ActorSettings {
 
 impl Default for ActorSettings {
     fn default() -> Self {
-        Self { idle_after: Idle::After(Duration::from_secs(600)), kinds: BTreeMap::new() }
+        Self {
+            idle_after: Idle::After(Duration::from_secs(600)),
+            activate_timeout: Duration::from_secs(30),
+            deactivate_timeout: Duration::from_secs(10),
+            kinds: BTreeMap::new(),
+        }
     }
 }
 

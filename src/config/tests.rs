@@ -160,7 +160,7 @@ fn variables_without_a_double_underscore_are_not_configuration() {
 fn unknown_key_is_refused_with_file_line_and_key() {
     assert_eq!(
         said_about("unknown-key", "[calls]\ntimeout = '1s'\ntimeuot = '1s'\n"),
-        "archipelago.toml:3: calls.timeuot: unknown key; known here are inbox, ingress, pending, tell_ttl, timeout"
+        "archipelago.toml:3: calls.timeuot: unknown key; known here are inbox, ingress, pending, timeout"
     );
 }
 

@@ -72,13 +72,14 @@ impl Handles {
 }
 
 fn accepted_by(message: &Type, input: &DeriveInput, root: &Root) -> TokenStream {
-    let runtime = root.runtime();
+    let (runtime, via) = (root.runtime(), placed(root.runtime(), message.span()));
     let actor = &input.ident;
     let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
+    // A missing handler is found here: the compiler points at the message.
     quote_spanned! {message.span()=>
         #[automatically_derived]
         impl #impl_generics #runtime::AcceptedBy<#actor #type_generics> for #message #where_clause {
-            type Via = #runtime::ViaHandler;
+            type Via = #via::ViaHandler;
         }
     }
 }

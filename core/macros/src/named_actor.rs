@@ -1,26 +1,23 @@
 //! `#[derive(NamedActor)]`.
 
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
-use syn::spanned::Spanned;
+use quote::quote;
 use syn::{DeriveInput, Result};
 
 use crate::handles::Handles;
-use crate::options::{Root, Seen, placed, read_attributes};
+use crate::options::{Root, Seen, read_attributes};
 
 /// Expands the derive.
 pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let (root, handles) = read(input)?;
     let runtime = root.runtime();
     let declarations = handles.declarations(input, &root);
-    let handled = assert_handled(&handles, input, &root);
     let actor = &input.ident;
     let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
     Ok(quote! {
         #[automatically_derived]
         impl #impl_generics #runtime::NamedActor for #actor #type_generics #where_clause {}
         #declarations
-        #handled
     })
 }
 
@@ -40,28 +37,6 @@ fn read(input: &DeriveInput) -> Result<(Root, Handles)> {
     Ok((root, handles))
 }
 
-/// Refuses a declared message without a handler at the declaration. A virtual actor's table does so by itself.
-fn assert_handled(handles: &Handles, input: &DeriveInput, root: &Root) -> TokenStream {
-    let actix = root.actix();
-    let actor = &input.ident;
-    let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
-    let checks = handles.messages().iter().map(|message| {
-        let place = message.span();
-        let actor = placed(actor, place);
-        quote_spanned!(place=> handles::<#actor #type_generics, #message>();)
-    });
-    quote! {
-        const _: () = {
-            #[allow(dead_code)]
-            fn handles<A: #actix::Handler<M>, M: #actix::Message>() {}
-            #[allow(dead_code)]
-            fn every_message #impl_generics () #where_clause {
-                #(#checks)*
-            }
-        };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use syn::parse_quote;
@@ -70,7 +45,7 @@ mod tests {
     use crate::options::spelled;
 
     #[test]
-    fn every_message_is_accepted_and_must_be_handled() {
+    fn every_message_is_accepted() {
         let input = parse_quote!(
             #[named_actor(handles(Greet, b::Close))]
             struct Greeter;
@@ -79,7 +54,6 @@ mod tests {
         assert!(text.contains("NamedActor for Greeter { }"), "{text}");
         for message in ["Greet", "b::Close"] {
             assert!(text.contains(&format!("AcceptedBy < Greeter > for {message} ")), "{message} in {text}");
-            assert!(text.contains(&format!("handles::< Greeter , {message} > ()")), "{message} in {text}");
         }
         assert!(text.contains("assert_distinct"), "{text}");
     }

@@ -188,7 +188,7 @@ impl<A: Actor> NamedRef<A> {
     }
 
     fn dead<M: AcceptedBy<A>>(&self) -> CallError {
-        let error = CallError::NoSuchActor { path: self.path.to_uri() };
+        let error = CallError::NoSuchActor { path: self.path.to_uri().into() };
         self.node.dead_letter(self.path.to_uri(), M::NAME, &error);
         error
     }

@@ -104,6 +104,7 @@ impl SessionActor {
     fn new(node: Arc<NodeShared>) -> Self {
         let session = Session { id: node.id(), ttl: node.settings().session_ttl };
         let (holder, first) = SessionHolder::open(node.env().now(), session, node.env().random());
+        let holder = holder.beating_every(node.settings().session_heartbeat);
         Self { node, holder, first, wake: None }
     }
 

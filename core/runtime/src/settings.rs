@@ -39,6 +39,8 @@ pub struct NodeSettings {
     pub event_queue: usize,
     /// How long the node's session lives without a beat. Default 6 s.
     pub session_ttl: Millis,
+    /// How often the session beats, at least three times in its life. Default 2 s.
+    pub session_heartbeat: Millis,
 }
 
 impl NodeSettings {
@@ -66,6 +68,7 @@ impl Default for NodeSettings {
             deactivate_timeout: Millis(10_000),
             event_queue: 1_024,
             session_ttl: Millis(6_000),
+            session_heartbeat: Millis(2_000),
         }
     }
 }

@@ -1,5 +1,9 @@
 //! Sweeps seeds of the workload: `archipelago-sim [--from S] [--seeds N] [--seconds T] [--replay SEED]`.
-#![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "a command talks, and measures real time")]
+#![expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a command talks, and measures real time"
+)]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -58,7 +62,8 @@ fn sweep(arguments: &Arguments) -> ExitCode {
     let length = Duration::from_secs(arguments.seconds);
     let mut sweep = Sweep::new();
     let mut told = Instant::now();
-    let seeds = regressions().into_iter().chain(arguments.from..arguments.from.saturating_add(arguments.seeds));
+    let seeds =
+        regressions().into_iter().chain(arguments.from..arguments.from.saturating_add(arguments.seeds));
     for seed in seeds {
         if !sweep.run(seed, length)
             && let Some(failed) = sweep.failed.last()

@@ -7,8 +7,9 @@ use archipelago::prelude::*;
 use archipelago::{CallOptions, identity::ActorId};
 
 use super::report::report;
+use super::span::Span;
 use super::subject::key_of;
-use super::truth::{Span, Truth};
+use super::truth::Truth;
 use crate::sometimes;
 
 /// Moves money from this account to another.

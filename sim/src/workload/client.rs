@@ -159,7 +159,15 @@ impl Client {
     ) -> LocalBoxFuture<'static, ()> {
         let cancels = self.plan.cancels && self.rng.chance(150);
         let cancel = cancels.then(|| Duration::from_micros(self.rng.below(40_000)));
-        let pending = Pending { ticket, call, timeout, cancel, sent: env.clock().now(), outside: self.outside, env: Arc::clone(env) };
+        let pending = Pending {
+            ticket,
+            call,
+            timeout,
+            cancel,
+            sent: env.clock().now(),
+            outside: self.outside,
+            env: Arc::clone(env),
+        };
         Box::pin(pending.wait(Arc::clone(&self.truth), self.world.clone()))
     }
 }
@@ -186,9 +194,11 @@ impl Pending {
         let now = self.env.clock().now();
         world.record("ended", self.ticket, outcome_code(answer));
         let due = (self.sent + self.timeout).max(self.env.resumed_at()) + self.grain();
-        truth.check(Invariant::EveryCallEndsByItsDeadline, now <= due || self.env.switch().is_paused(), || {
-            format!("message {} ended at {now}, due at {due}", self.ticket)
-        });
+        truth.check(
+            Invariant::EveryCallEndsByItsDeadline,
+            now <= due || self.env.switch().is_paused(),
+            || format!("message {} ended at {now}, due at {due}", self.ticket),
+        );
         report(truth, self.ticket, answer, self.outside);
     }
 

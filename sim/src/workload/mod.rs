@@ -7,6 +7,7 @@ mod faults;
 mod lives;
 mod plan;
 mod report;
+mod span;
 mod subject;
 mod truth;
 
@@ -144,14 +145,20 @@ async fn settle(plan: &Plan, world: &World, truth: &Arc<Truth>) {
     }
     if plan.loses_nothing() && !plan.node_stops {
         let (open, all) = truth.bank().open();
-        truth.check(Invariant::BankingSumConstant, open == 0, || format!("{open} of {all} transfers never ended"));
+        truth.check(Invariant::BankingSumConstant, open == 0, || {
+            format!("{open} of {all} transfers never ended")
+        });
     }
     let stopped = world.stop(0).await;
-    truth.check(Invariant::CatalogIsConsistent, stopped.is_ok(), || format!("an idle node stopped with {stopped:?}"));
+    truth.check(Invariant::CatalogIsConsistent, stopped.is_ok(), || {
+        format!("an idle node stopped with {stopped:?}")
+    });
     for _ in 0..GOODBYE_ROUNDS {
         tokio::task::yield_now().await;
     }
-    truth.check(Invariant::CatalogIsConsistent, env.switch().is_empty(), || "a stopped node still runs".to_owned());
+    truth.check(Invariant::CatalogIsConsistent, env.switch().is_empty(), || {
+        "a stopped node still runs".to_owned()
+    });
 }
 
 fn settle_messages(truth: &Truth) {

@@ -10,7 +10,8 @@ use archipelago_runtime::env::from_outside;
 
 use super::plan::{ACTIVATE_TIMEOUT, DEACTIVATE_TIMEOUT};
 use super::report::report;
-use super::truth::{Phase, Running, Span, Truth};
+use super::span::{Running, Span};
+use super::truth::{Phase, Truth};
 use crate::clock::TrueClock;
 use crate::sometimes;
 
@@ -46,7 +47,10 @@ pub(crate) enum OnTheWay {
     /// Stops the actor first, so that the handler outlives it.
     StopFirst,
     /// Calls the actor with this key, which calls on until `depth` is used up.
-    Call { key: u64, depth: u8 },
+    Call {
+        key: u64,
+        depth: u8,
+    },
 }
 
 /// Adds one after a while, holding the actor.
@@ -98,7 +102,12 @@ impl Lifecycle for Subject {
         if self.hooks.slow {
             let millis = if truth.below(40) == 0 { ACTIVATE_TIMEOUT.0 * 2 } else { truth.below(30) };
             let began = self.span.now();
-            let _late = Overdue { span: &self.span, began, limit: ACTIVATE_TIMEOUT, point: || sometimes!("activation timed out") };
+            let _late = Overdue {
+                span: &self.span,
+                began,
+                limit: ACTIVATE_TIMEOUT,
+                point: || sometimes!("activation timed out"),
+            };
             TrueClock::sleep(Duration::from_millis(millis)).await;
             truth.goes_on(self.span.life());
         }
@@ -131,7 +140,12 @@ impl Lifecycle for Subject {
                     _ => span.truth().below(60),
                 };
                 let began = span.now();
-                let _late = Overdue { span: &span, began, limit: DEACTIVATE_TIMEOUT, point: || sometimes!("farewell given up") };
+                let _late = Overdue {
+                    span: &span,
+                    began,
+                    limit: DEACTIVATE_TIMEOUT,
+                    point: || sometimes!("farewell given up"),
+                };
                 TrueClock::sleep(Duration::from_millis(millis)).await;
                 span.truth().goes_on(span.life());
             }
@@ -166,7 +180,11 @@ impl Handler<Quick> for Subject {
 impl Handler<Slow> for Subject {
     type Result = ResponseFuture<u64>;
 
-    fn handle(&mut self, Slow { ticket, millis, on_the_way }: Slow, ctx: &mut Context<Self>) -> ResponseFuture<u64> {
+    fn handle(
+        &mut self,
+        Slow { ticket, millis, on_the_way }: Slow,
+        ctx: &mut Context<Self>,
+    ) -> ResponseFuture<u64> {
         let running = self.truth().started(ticket, &self.span);
         if on_the_way == OnTheWay::StopFirst {
             ctx.stop();

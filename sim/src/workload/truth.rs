@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archipelago_backend_conformance::Rng;
 use archipelago_protocol::identity::{Generation, NodeId};
-use archipelago_protocol::time::Millis;
 
 use super::bank::Bank;
 use super::lives::Lives;
+use super::span::{Running, Span};
 use crate::clock::TrueClock;
 use crate::env::SimEnvironment;
 use crate::invariants::{Invariant, Judge};
@@ -138,7 +138,9 @@ impl Truth {
                 self.check(Invariant::CompletionExactlyOnce, with == ticket, || {
                     format!("message {ticket} got the reply of {with}")
                 });
-                self.check(Invariant::StartedIsTrue, started, || format!("message {ticket} was answered by nobody"));
+                self.check(Invariant::StartedIsTrue, started, || {
+                    format!("message {ticket} was answered by nobody")
+                });
                 inner.actor(key).acked += 1;
                 self.check_value(&inner, key);
             }
@@ -166,20 +168,24 @@ impl Truth {
         let life = self.lives.number(node);
         let mut inner = self.lock();
         let spans = &mut inner.actor(key).spans;
-        let rival = spans.iter().find(|(other, count)| **count > 0 && (**other == life || self.lives.is_live(**other)));
+        let rival = spans
+            .iter()
+            .find(|(other, count)| **count > 0 && (**other == life || self.lives.is_live(**other)));
         let rival = rival.map(|(other, _)| *other);
         *spans.entry(life).or_default() += 1;
         drop(inner);
         self.check(Invariant::AtMostOneActivation, rival.is_none(), || {
             format!("actor {key} begins in life {life} while one lives in life {}", rival.unwrap_or_default())
         });
-        Arc::new(Span { truth: Arc::clone(self), key, life })
+        Arc::new(Span::new(Arc::clone(self), key, life))
     }
 
     /// The activation was told its generation.
     pub(crate) fn generation(&self, key: u64, life: u64, generation: Generation) {
         let before = self.lock().actor(key).generation.replace((life, generation));
-        let grows = before.is_none_or(|(last, before)| if life > last { generation > before } else { generation == before });
+        let grows = before.is_none_or(
+            |(last, before)| if life > last { generation > before } else { generation == before },
+        );
         self.check(Invariant::GenerationGrows, grows, || {
             format!("actor {key} has {generation:?} in life {life}, after {before:?}")
         });
@@ -187,10 +193,11 @@ impl Truth {
 
     /// A handler begins.
     pub(crate) fn started(self: &Arc<Self>, ticket: u64, span: &Arc<Span>) -> Running {
-        let (key, life) = (span.key, span.life);
+        let (key, life) = (span.key(), span.life());
         let mut inner = self.lock();
         let op = &mut inner.ops[index(ticket)];
-        let (twice, told, sender, tell) = (std::mem::replace(&mut op.started, true), op.reported, op.sender, op.tell);
+        let (twice, told, sender, tell) =
+            (std::mem::replace(&mut op.started, true), op.reported, op.sender, op.tell);
         self.check(Invariant::NoMessageHandledTwice, !twice, || format!("message {ticket} starts again"));
         self.check(Invariant::NotStartedIsTrue, told != Some(Reported::NotStarted), || {
             format!("message {ticket} starts after it was reported as not started")
@@ -212,27 +219,47 @@ impl Truth {
         self.check(Invariant::HandledOnlyWhenValid, phase.is_none(), || {
             format!("actor {key} starts {ticket} while it is {phase:?}")
         });
-        self.check(Invariant::OneMessageAtATime, alone, || format!("actor {key} starts {ticket} beside another"));
+        self.check(Invariant::OneMessageAtATime, alone, || {
+            format!("actor {key} starts {ticket} beside another")
+        });
         let serves = self.lives.may_start(life);
         self.check(Invariant::NothingStartsAfterTheSession, top <= life && serves, || {
-            format!("actor {key} starts {ticket} in life {life}, after life {top}; its session is live: {serves}")
+            format!(
+                "actor {key} starts {ticket} in life {life}, after life {top}; its session is live: {serves}"
+            )
         });
-        Running { span: Arc::clone(span) }
+        Running::new(Arc::clone(span))
+    }
+
+    /// Nothing of an activation is left.
+    pub(super) fn activation_ended(&self, span: &Span) {
+        let mut inner = self.lock();
+        let count = inner.actor(span.key()).spans.entry(span.life()).or_default();
+        *count = count.saturating_sub(1);
+    }
+
+    /// A handler has ended, or was dropped.
+    pub(super) fn handler_ended(&self, span: &Span) {
+        let mut inner = self.lock();
+        let count = inner.actor(span.key()).running.entry(span.life()).or_default();
+        *count = count.saturating_sub(1);
     }
 
     /// User code goes on after a wait.
     pub(crate) fn goes_on(&self, life: u64) {
         let may = self.lives.is_live(life);
-        self.check(Invariant::NothingRunsAfterTheFence, may, || format!("a task of life {life} goes on after its fence"));
+        self.check(Invariant::NothingRunsAfterTheFence, may, || {
+            format!("a task of life {life} goes on after its fence")
+        });
     }
 
     /// A hook begins, or has ended.
     pub(crate) fn set_phase(&self, span: &Span, phase: Option<Phase>) {
         let mut inner = self.lock();
-        let phases = &mut inner.actor(span.key).phases;
+        let phases = &mut inner.actor(span.key()).phases;
         match phase {
-            Some(phase) => phases.insert(span.life, phase),
-            None => phases.remove(&span.life),
+            Some(phase) => phases.insert(span.life(), phase),
+            None => phases.remove(&span.life()),
         };
     }
 
@@ -273,7 +300,11 @@ impl Truth {
 
     /// How many activations are alive in a life of the node.
     pub(crate) fn alive_in(&self, life: u64) -> usize {
-        self.lock().actors.values().filter(|actor| actor.spans.get(&life).is_some_and(|count| *count > 0)).count()
+        self.lock()
+            .actors
+            .values()
+            .filter(|actor| actor.spans.get(&life).is_some_and(|count| *count > 0))
+            .count()
     }
 
     /// The facts about every actor that was ever sent to.
@@ -307,53 +338,6 @@ impl Truth {
 impl Inner {
     fn actor(&mut self, key: u64) -> &mut ActorFacts {
         self.actors.entry(key).or_default()
-    }
-}
-
-/// The life of one activation: held by the instance, its detached handlers and its farewell.
-pub(crate) struct Span {
-    truth: Arc<Truth>,
-    key: u64,
-    life: u64,
-}
-
-impl Span {
-    pub(crate) const fn key(&self) -> u64 {
-        self.key
-    }
-
-    pub(crate) const fn life(&self) -> u64 {
-        self.life
-    }
-
-    pub(crate) const fn truth(&self) -> &Arc<Truth> {
-        &self.truth
-    }
-
-    /// The time on the clock of its node.
-    pub(crate) fn now(&self) -> Millis {
-        self.truth.lives.env(self.life).map_or(Millis::ZERO, |env| env.clock().now())
-    }
-}
-
-impl Drop for Span {
-    fn drop(&mut self) {
-        let mut inner = self.truth.lock();
-        let count = inner.actor(self.key).spans.entry(self.life).or_default();
-        *count = count.saturating_sub(1);
-    }
-}
-
-/// A handler that has begun and not ended.
-pub(crate) struct Running {
-    span: Arc<Span>,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let mut inner = self.span.truth.lock();
-        let count = inner.actor(self.span.key).running.entry(self.span.life).or_default();
-        *count = count.saturating_sub(1);
     }
 }
 

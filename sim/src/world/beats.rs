@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archipelago_directory::{
-    CasAnswer, Expect, Guard, Position, Read, Record, RecordId, Records, Space, Store, StoreError, StoreWatch, Write,
-    lease_id,
+    CasAnswer, Expect, Guard, Position, Read, Record, RecordId, Records, Space, Store, StoreError,
+    StoreWatch, Write, lease_id,
 };
 use archipelago_protocol::identity::NodeId;
 use archipelago_protocol::session::Lease;

@@ -62,12 +62,14 @@ impl World {
         let truth = TrueClock::start();
         let mut rng = Rng::new(seed);
         let stores = Rc::new(Stores::new(truth));
+        let observer = Rc::clone(&stores).observe();
         let late = Rc::clone(&stores).let_late_writes_through(Rng::new(rng.bits()));
         let nodes = builds.into_iter().map(|(build, ppm)| SimNode { build, ppm, current: None, last: None });
         let nodes = RefCell::new(nodes.collect());
         let (rng, trace, lives) = (RefCell::new(rng), RefCell::new(Trace::new()), Cell::new(0));
         let world = Self { inner: Rc::new(Inner { truth, rng, trace, stores, nodes, lives }) };
         world.spawn(late);
+        world.spawn(observer);
         world
     }
 
@@ -132,7 +134,7 @@ impl World {
         }
         let last = self.inner.nodes.borrow()[index].last;
         if let Some(last) = last {
-            self.inner.stores.end_silent(last).await;
+            self.inner.stores.ended(last).await;
         }
         self.start(index).await
     }

@@ -1,16 +1,17 @@
 //! The simulated store of a world, and the observer who ends the sessions of nodes that fell silent.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use archipelago_backend_conformance::{Faults, FaultyStore, Rng};
-use archipelago_directory::{Store, StoreDirectory};
+use archipelago_directory::{Space, Store, StoreDirectory};
 use archipelago_embedded::EmbeddedStore;
 use archipelago_protocol::contract::Directory;
 use archipelago_protocol::identity::NodeId;
-use archipelago_protocol::session::{EndReason, times};
+use archipelago_protocol::session::{EndReason, Lease, LeaseVersion, times};
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::{Environment, EnvironmentTimer};
 
@@ -25,6 +26,7 @@ pub(crate) struct Stores {
     /// The way of each life of each node; writes kept back on a dead node's way may still come through.
     ways: RefCell<Vec<Arc<FaultyStore>>>,
     faults: Cell<Faults>,
+    truth: TrueClock,
     /// The observer's own, unspoilt view.
     observer: StoreDirectory,
     late_applied: Cell<u64>,
@@ -34,11 +36,12 @@ impl Stores {
     pub(crate) fn new(truth: TrueClock) -> Self {
         let beats = Arc::new(Beats::default());
         let store: Arc<dyn Store> = Arc::new(EmbeddedStore::default());
-        let inner: Arc<dyn Store> = Arc::new(Tap { inner: store, beats: Arc::clone(&beats), side: Side::Store });
+        let inner: Arc<dyn Store> =
+            Arc::new(Tap { inner: store, beats: Arc::clone(&beats), side: Side::Store });
         let env: Arc<dyn Environment> = Arc::new(SimEnvironment::new(truth, 0, OBSERVER));
         let observer = StoreDirectory::new(Arc::clone(&inner), Arc::new(EnvironmentTimer(env)));
         let (ways, faults, late_applied) = (RefCell::default(), Cell::default(), Cell::default());
-        Self { inner, beats, ways, faults, observer, late_applied }
+        Self { inner, beats, ways, faults, truth, observer, late_applied }
     }
 
     /// A new way to the store for the node that lives in `env`.
@@ -69,30 +72,53 @@ impl Stores {
     pub(crate) async fn let_late_writes_through(self: Rc<Self>, mut rng: Rng) {
         loop {
             TrueClock::sleep(Duration::from_millis(20 + rng.below(1_500))).await;
-            let ways: Vec<_> = self.ways.borrow().iter().filter(|way| way.late_writes() > 0).cloned().collect();
+            let ways: Vec<_> =
+                self.ways.borrow().iter().filter(|way| way.late_writes() > 0).cloned().collect();
             if !ways.is_empty() && ways[rng.index(ways.len())].apply_late().await {
                 self.late_applied.set(self.late_applied.get() + 1);
             }
         }
     }
 
-    /// Waits, as an observer must, until the session of `node` may be ended, and ends it.
-    pub(crate) async fn end_silent(&self, node: NodeId) {
-        let mut watched = None;
+    /// Ends the sessions that fall silent, as an observer must: after watching each stand still for long enough.
+    pub(crate) async fn observe(self: Rc<Self>) {
+        let mut still: BTreeMap<NodeId, (LeaseVersion, Duration)> = BTreeMap::new();
         loop {
-            let seen = self.observer.lease(node).await.ok().flatten();
-            let Some(seen) = seen.filter(|seen| !seen.lease.has_ended()) else { return };
-            if watched == Some(seen.version) {
-                let ended = self.observer.end_session(node, seen.version, NodeId::new(OBSERVER), EndReason::Silent);
-                drop(ended.await);
-                continue;
+            TrueClock::sleep(LOOK_EVERY).await;
+            for (seen, ttl) in self.live_leases().await {
+                let (version, since) = still.entry(seen.0).or_insert((seen.1, self.truth.elapsed()));
+                if *version != seen.1 {
+                    (*version, *since) = (seen.1, self.truth.elapsed());
+                } else if self.truth.elapsed() - *since >= times::observer_wait(ttl).to_duration() {
+                    let (by, why) = (NodeId::new(OBSERVER), EndReason::Silent);
+                    // If a beat came first, it is seen next time.
+                    drop(self.observer.end_session(seen.0, seen.1, by, why).await);
+                }
             }
-            watched = Some(seen.version);
-            let wait = seen.lease.ttl().map_or(Millis::ZERO, times::observer_wait);
-            TrueClock::sleep(wait.to_duration()).await;
         }
+    }
+
+    /// Waits until the session of `node` has ended.
+    pub(crate) async fn ended(&self, node: NodeId) {
+        while let Ok(Some(seen)) = self.observer.lease(node).await
+            && !seen.lease.has_ended()
+        {
+            TrueClock::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn live_leases(&self) -> Vec<((NodeId, LeaseVersion), Millis)> {
+        let listed =
+            self.inner.list(Space::LEASES, None).await.map(|listed| listed.records).unwrap_or_default();
+        let live = listed.into_iter().filter_map(|record| {
+            let ttl = serde_json::from_slice::<Lease>(&record.value).ok()?.ttl()?;
+            Some(((record.id.key.parse().ok()?, LeaseVersion(record.version.0)), ttl))
+        });
+        live.collect()
     }
 }
 
+/// How often the observer looks.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The observer's id, and the seed of its environment.
 const OBSERVER: u64 = 7;

@@ -1,4 +1,5 @@
 //! A message that the actor does not declare is refused at the call, as is another message than that of a message ref.
+//! The actor has one message only: that is where a compiler is tempted to guess the type.
 
 use archipelago::prelude::*;
 
@@ -8,11 +9,8 @@ struct Deposit(i64);
 #[remote(i64)]
 struct Withdraw(i64);
 
-#[remote]
-struct Close;
-
 #[derive(Default, VirtualActor)]
-#[virtual_actor(handles(Deposit, Close))]
+#[virtual_actor(handles(Deposit))]
 struct Account;
 
 impl Actor for Account {
@@ -24,11 +22,6 @@ impl Handler<Deposit> for Account {
     fn handle(&mut self, message: Deposit, _: &mut Context<Self>) -> i64 {
         message.0
     }
-}
-
-impl Handler<Close> for Account {
-    type Result = ();
-    fn handle(&mut self, _: Close, _: &mut Context<Self>) {}
 }
 
 async fn send(account: ActorRef<Account>) {

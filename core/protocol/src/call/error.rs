@@ -1,12 +1,17 @@
 //! How a call can fail, sorted by what the caller may do next.
 
-use alloc::string::String;
+use alloc::boxed::Box;
 
 use serde::{Deserialize, Serialize};
 
 use crate::identity::ActorIdError;
 
+/// A text that nobody appends to.
+pub type Text = Box<str>;
+
 /// Why a call or a tell did not succeed.
+///
+/// Small on purpose: every reply has room for one.
 ///
 /// The first question of a caller is whether the handler may have run: [`CallError::outcome`] answers it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -24,50 +29,40 @@ pub enum CallError {
         /// Which queue refused.
         queue: Queue,
         /// Its bound.
-        bound: u64,
+        bound: u32,
     },
     /// The key or kind cannot name an actor.
     #[error("invalid actor id: {reason}")]
     InvalidId {
         /// What is wrong with it.
-        reason: String,
+        reason: Text,
     },
     /// No actor of this kind can run here: it was never registered with the node's builder.
     #[error("kind {kind} is not registered on this node")]
     UnknownKind {
         /// The kind asked for.
-        kind: String,
+        kind: Text,
     },
     /// The kind is known, but it does not handle this message.
-    #[error("kind {kind} does not handle message {message}")]
-    UnknownMessage {
-        /// The kind asked for.
-        kind: String,
-        /// Name or wire id of the message.
-        message: String,
-    },
+    #[error("kind {} does not handle message {}", .0.kind, .0.message)]
+    UnknownMessage(Box<UnknownMessage>),
     /// No actor is registered under this path.
     #[error("no actor is registered at {path}")]
     NoSuchActor {
         /// The path asked for.
-        path: String,
+        path: Text,
     },
     /// The ref was decoded outside a node. Bind it with `bind(&node)` first.
     #[error("the ref is not bound to a node")]
     Unbound,
     /// The ref belongs to another namespace than the node. Messages never cross namespaces.
-    #[error("the ref belongs to namespace {theirs}, this node to {ours}")]
-    ForeignNamespace {
-        /// The node's namespace.
-        ours: String,
-        /// The ref's namespace.
-        theirs: String,
-    },
+    #[error("the ref belongs to namespace {}, this node to {}", .0.theirs, .0.ours)]
+    ForeignNamespace(Box<ForeignNamespace>),
     /// The message, or its reply, could not be encoded or decoded.
     #[error("codec: {reason}")]
     Codec {
         /// What the codec said.
-        reason: String,
+        reason: Text,
         /// True if it was the reply, so that the handler has run.
         started: bool,
     },
@@ -78,7 +73,7 @@ pub enum CallError {
     #[error("activation failed: {reason}")]
     ActivationFailed {
         /// What its factory or its `on_activate` said.
-        reason: String,
+        reason: Text,
     },
     /// The handler panicked. Its activation is gone; the next message activates anew.
     #[error("the handler panicked")]
@@ -90,7 +85,7 @@ pub enum CallError {
     #[error("the node does not serve: {reason}")]
     NotServing {
         /// Why it does not.
-        reason: String,
+        reason: Text,
     },
     /// The node stopped, or lost its session, while the handler ran.
     #[error("the node stopped while the handler ran")]
@@ -121,8 +116,26 @@ impl CallError {
 
 impl From<ActorIdError> for CallError {
     fn from(error: ActorIdError) -> Self {
-        Self::InvalidId { reason: alloc::format!("{error}") }
+        Self::InvalidId { reason: alloc::format!("{error}").into() }
     }
+}
+
+/// A message that a kind does not handle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnknownMessage {
+    /// The kind asked for.
+    pub kind: Text,
+    /// Name or wire id of the message.
+    pub message: Text,
+}
+
+/// A ref used on a node of another namespace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForeignNamespace {
+    /// The node's namespace.
+    pub ours: Text,
+    /// The ref's namespace.
+    pub theirs: Text,
 }
 
 /// What a failed call means for the actor's state.
@@ -168,6 +181,11 @@ mod tests {
     fn a_timeout_says_whether_the_handler_had_started() {
         assert!(CallError::Timeout { started: false }.is_not_started());
         assert!(!CallError::Timeout { started: true }.is_not_started());
+    }
+
+    #[test]
+    fn an_answer_is_not_much_larger_than_its_reply() {
+        assert!(size_of::<Result<u64, CallError>>() <= 24, "{}", size_of::<Result<u64, CallError>>());
     }
 
     #[test]

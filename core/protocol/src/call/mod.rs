@@ -3,5 +3,5 @@
 mod error;
 mod table;
 
-pub use error::{CallError, Outcome, Queue};
+pub use error::{CallError, ForeignNamespace, Outcome, Queue, Text, UnknownMessage};
 pub use table::{CallTable, Ended, Full, Start};

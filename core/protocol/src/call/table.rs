@@ -117,7 +117,8 @@ impl<W> CallTable<W> {
         }
         let due = self.ids_where(|slot| slot.deadline <= now);
         let ended = due.into_iter().filter_map(|id| self.end(id)).collect();
-        self.earliest = self.slots.iter().filter(|s| s.waiter.is_some()).map(|s| s.deadline).min().unwrap_or(Millis::MAX);
+        self.earliest =
+            self.slots.iter().filter(|s| s.waiter.is_some()).map(|s| s.deadline).min().unwrap_or(Millis::MAX);
         ended
     }
 

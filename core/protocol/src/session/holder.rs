@@ -26,6 +26,7 @@ pub struct SessionHolder {
     attempts: BTreeMap<u64, Attempt>,
     next_seq: u64,
     next_beat: Millis,
+    period: Millis,
     /// Beats sent before this prove nothing: the machine may have stood still (see [`HolderEvent::ClockJumped`]).
     trusted_from: Millis,
     announced: bool,
@@ -152,11 +153,19 @@ impl SessionHolder {
             attempts: BTreeMap::from([(0, Attempt { nonce, sent_at: now })]),
             next_seq: 1,
             next_beat: now + times::beat_period(session.ttl),
+            period: times::beat_period(session.ttl),
             trusted_from: Millis::ZERO,
             announced: false,
         };
         let actions = vec![HolderAction::SendOpen { session, nonce }, holder.wake(now)];
         (holder, actions)
+    }
+
+    /// Beats every `period`, which is never longer than a third of the time to live.
+    #[must_use]
+    pub fn beating_every(mut self, period: Millis) -> Self {
+        self.period = period.max(Millis(1)).min(times::beat_period(self.session.ttl));
+        self
     }
 
     /// Takes one event at time `now` and returns what to do about it, in order.
@@ -215,7 +224,7 @@ impl SessionHolder {
         if now < self.next_beat {
             return vec![self.wake(now)];
         }
-        self.next_beat = now + times::beat_period(self.session.ttl);
+        self.next_beat = now + self.period;
         match self.confirmed {
             Some(confirmed) => self.beat(now, nonce, confirmed.version),
             None => vec![HolderAction::ReadBack(self.session.id), self.wake(now)],

@@ -23,10 +23,13 @@ pub(crate) struct ArbiterShared {
 /// What comes in from other threads.
 pub(crate) enum Entry {
     /// Something to do on the arbiter.
-    Work(Box<dyn FnOnce(&Rc<ArbiterLocal>) + Send>),
+    Work(Work),
     /// Finish what is under way until `until`, let the actors go, then end.
     Drain { until: Millis, done: oneshot::Sender<Drained> },
 }
+
+/// Something to do on an arbiter.
+pub(crate) type Work = Box<dyn FnOnce(&Rc<ArbiterLocal>) + Send>;
 
 /// What was left when an arbiter ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,7 +138,7 @@ impl MainLoop {
         };
         // Sweeps are at least one grain apart, so that a stream of deadlines costs one wake per grain.
         let at = at.max(now + SWEEP_GRAIN);
-        if !self.timer.as_ref().is_some_and(|(armed, _)| *armed <= at) {
+        if self.timer.as_ref().is_none_or(|(armed, _)| *armed > at) {
             self.timer = Some((at, self.local.node().env().sleep(at.since(now))));
         }
         let fired = self.timer.as_mut().is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_ready());

@@ -60,9 +60,10 @@ impl ArbiterLocal {
     ) -> Result<CorrelationId, CallError> {
         let mut calls = self.calls.borrow_mut();
         let sooner = calls.next_sweep().is_none_or(|at| deadline < at);
-        let id = calls
-            .open(deadline, job)
-            .map_err(|full| CallError::Overloaded { queue: Queue::PendingCalls, bound: full.bound as u64 })?;
+        let id = calls.open(deadline, job).map_err(|full| CallError::Overloaded {
+            queue: Queue::PendingCalls,
+            bound: u32::try_from(full.bound).unwrap_or(u32::MAX),
+        })?;
         drop(calls);
         if sooner {
             self.wake_main();
@@ -287,5 +288,5 @@ pub(crate) trait Expire {
 
 /// The error of work that was refused before it started.
 pub(crate) fn not_serving(reason: &str) -> CallError {
-    CallError::NotServing { reason: reason.to_owned() }
+    CallError::NotServing { reason: reason.into() }
 }

@@ -7,5 +7,5 @@ mod scope;
 pub use future::Call;
 pub(crate) use future::{Answer, AnswerSender, answer_channel};
 pub use options::CallOptions;
-pub(crate) use scope::{CallScope, Entered, enter, inherited, inherited_by_tell, within};
+pub(crate) use scope::{CallScope, Entered, begin, enter, inherited, inherited_by_tell, within};
 pub use scope::{InCall, in_call, remaining};

@@ -28,7 +28,7 @@ impl CallOptions {
     /// Adds flags to those of the message.
     #[must_use]
     pub fn flags(mut self, flags: MessageFlags) -> Self {
-        self.flags = self.flags | flags;
+        self.flags |= flags;
         self
     }
 

@@ -52,6 +52,19 @@ thread_local! {
     static CURRENT: RefCell<Option<Entered>> = const { RefCell::new(None) };
 }
 
+/// Notes which job runs now, inside an [`enter`] of its arbiter.
+pub(crate) fn begin(token: u64, deadline: Option<Millis>, came_with: &Option<Arc<CallScope>>) {
+    CURRENT.with_borrow_mut(|current| {
+        if let Some(job) = current {
+            job.token = token;
+            job.deadline = deadline;
+            job.came_with.clone_from(came_with);
+            job.passes_on = None;
+            job.passes_to_tells = None;
+        }
+    });
+}
+
 /// Runs `work` as part of `job`, and puts back what was current before, also after a panic.
 pub(crate) fn enter<T>(job: Entered, work: impl FnOnce() -> T) -> T {
     let _back = Back(CURRENT.replace(Some(job)));

@@ -17,7 +17,7 @@ use archipelago_protocol::time::Millis;
 use super::job::Ran;
 use super::slot::{Queued, Running, Slot};
 use crate::arbiter::{ArbiterLocal, not_serving};
-use crate::call::{Entered, enter};
+use crate::call::{Entered, begin, enter};
 use crate::message::VirtualActor;
 use crate::mutants::{Mutant, broken};
 
@@ -106,12 +106,17 @@ impl<A: VirtualActor> Inbox<A> {
     }
 
     /// Calls the handler. The job stays with the inbox meanwhile, so that a panic does not lose its caller.
-    fn run(&mut self, token: u64, job: Queued<A>, actor: &mut A, ctx: &mut Context<A>) -> Option<(Ran, u64, Queued<A>)> {
+    fn run(
+        &mut self,
+        token: u64,
+        job: Queued<A>,
+        actor: &mut A,
+        ctx: &mut Context<A>,
+    ) -> Option<(Ran, u64, Queued<A>)> {
         let span = tracing::debug_span!("handle", actor = %self.slot.id, message = job.body.name());
-        let deadline = ArbiterLocal::deadline_of(&job.head);
-        let entered = Entered::new(Rc::clone(&self.on), token, deadline, job.head.scope.clone());
+        begin(token, ArbiterLocal::deadline_of(&job.head), &job.head.scope);
         let (_, job) = self.on_stack.insert((token, job));
-        let ran = span.in_scope(|| enter(entered, || job.body.run(actor, ctx)));
+        let ran = span.in_scope(|| job.body.run(actor, ctx));
         self.on_stack.take().map(|(token, job)| (ran, token, job))
     }
 
@@ -157,7 +162,8 @@ impl<A: VirtualActor> ActorFuture<A> for Inbox<A> {
         }
         let this = self.get_mut();
         this.poll_replies(cx);
-        let more = this.start_jobs(actor, ctx, cx);
+        let nothing_yet = Entered::new(Rc::clone(&this.on), 0, None, None);
+        let more = enter(nothing_yet, || this.start_jobs(actor, ctx, cx));
         this.on.flush_replies();
         if this.leave(actor, ctx) {
             return Poll::Ready(());

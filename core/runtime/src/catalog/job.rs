@@ -137,7 +137,7 @@ impl<R: Serialize> ReplyTo<R> {
             Self::Caller(caller) => drop(caller.send(reply)),
             Self::Encoded(caller, codec) => drop(caller.send(reply.and_then(|reply| {
                 let bytes = codec.encode(&reply).map(Bytes::from);
-                bytes.map_err(|error| CallError::Codec { reason: error.to_string(), started: true })
+                bytes.map_err(|error| CallError::Codec { reason: error.to_string().into(), started: true })
             }))),
         }
     }

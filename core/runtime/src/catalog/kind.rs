@@ -7,7 +7,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use archipelago_protocol::activation::{DeactivateReason, IdleQueue};
-use archipelago_protocol::call::CallError;
+use archipelago_protocol::call::{CallError, UnknownMessage};
 use archipelago_protocol::identity::{ActorId, Generation};
 use archipelago_protocol::message::{Codec, WireId};
 use archipelago_protocol::time::Millis;
@@ -248,7 +248,10 @@ impl<A: VirtualActor> KindCatalog<A> {
     }
 
     fn unknown_message(&self, message: String) -> CallError {
-        CallError::UnknownMessage { kind: self.shared.name().to_owned(), message }
+        CallError::UnknownMessage(Box::new(UnknownMessage {
+            kind: self.shared.name().into(),
+            message: message.into(),
+        }))
     }
 }
 
@@ -271,7 +274,7 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
             Ok((entry, job))
         });
         let (entry, job) = job.map_err(|error| refuse(caller, error))?;
-        head.flags = head.flags | entry.flags;
+        head.flags |= entry.flags;
         self.submit(target, head, job, on)
     }
 

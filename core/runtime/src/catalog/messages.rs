@@ -89,9 +89,10 @@ where
     M: AcceptedBy<A>,
     A: VirtualActor,
 {
-    let message: M = codec
-        .decode(bytes)
-        .map_err(|error| CallError::Codec { reason: format!("{}: {error}", M::NAME), started: false })?;
+    let message: M = codec.decode(bytes).map_err(|error| CallError::Codec {
+        reason: format!("{}: {error}", M::NAME).into(),
+        started: false,
+    })?;
     let reply_to = caller.take().map_or(ReplyTo::Nobody, |caller| ReplyTo::Encoded(caller, codec));
     Ok(Box::new(TypedJob::new(message, reply_to)))
 }

@@ -65,7 +65,7 @@ impl<A: VirtualActor> KindCatalog<A> {
             std::mem::take(&mut inner.queue)
         };
         for job in waiting {
-            on.refuse(&slot.id, job, CallError::ActivationFailed { reason: reason.to_owned() });
+            on.refuse(&slot.id, job, CallError::ActivationFailed { reason: reason.into() });
         }
         self.finish(slot, on);
     }

@@ -180,7 +180,10 @@ impl<A: VirtualActor> Inner<A> {
             self.clear_abandoned(on);
         }
         if !head.asks && self.queue.len() >= bound {
-            return Err(CallError::Overloaded { queue: Queue::Inbox, bound: bound as u64 });
+            return Err(CallError::Overloaded {
+                queue: Queue::Inbox,
+                bound: u32::try_from(bound).unwrap_or(u32::MAX),
+            });
         }
         Ok(())
     }

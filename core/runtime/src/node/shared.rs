@@ -82,9 +82,10 @@ impl NodeShared {
         use archipelago_protocol::call::Queue;
         use tokio::sync::mpsc::error::TrySendError;
         self.arbiter(index).ingress().try_send(entry).map_err(|error| match error {
-            TrySendError::Full(_) => {
-                CallError::Overloaded { queue: Queue::Ingress, bound: self.settings.ingress as u64 }
-            }
+            TrySendError::Full(_) => CallError::Overloaded {
+                queue: Queue::Ingress,
+                bound: u32::try_from(self.settings.ingress).unwrap_or(u32::MAX),
+            },
             TrySendError::Closed(_) => crate::arbiter::not_serving("it has stopped"),
         })
     }

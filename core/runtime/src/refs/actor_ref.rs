@@ -160,7 +160,7 @@ where
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
         let Some(kind) = on.kind::<A>(kind) else {
-            return Err(refuse(caller, CallError::UnknownKind { kind: A::KIND.to_owned() }));
+            return Err(refuse(caller, CallError::UnknownKind { kind: A::KIND.into() }));
         };
         let reply_to = caller.map_or(ReplyTo::Nobody, ReplyTo::Caller);
         kind.submit(target, head, Box::new(TypedJob::new(self.message, reply_to)), on)

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use archipelago_protocol::call::CallError;
+use archipelago_protocol::call::{CallError, ForeignNamespace};
 use archipelago_protocol::identity::{ActorId, Kind};
 
 use crate::catalog::Target;
@@ -17,14 +17,22 @@ pub(crate) struct Binding {
 
 struct Inner {
     target: Result<Target, CallError>,
-    /// The node, and the kind's place in its list; found out once, because every message needs it.
-    way: Result<(Arc<NodeShared>, u32), CallError>,
+    /// Found out once, because every message needs it.
+    way: Result<Way, CallError>,
+}
+
+/// The node, the kind's place in its list, and the arbiter that hosts the actor.
+struct Way {
+    node: Arc<NodeShared>,
+    kind: u32,
+    arbiter: u16,
 }
 
 /// What a message needs to get on its way.
 pub(crate) struct Route<'a> {
     pub(crate) node: &'a Arc<NodeShared>,
     pub(crate) kind: u32,
+    pub(crate) arbiter: u16,
     pub(crate) target: &'a Target,
 }
 
@@ -73,22 +81,24 @@ impl Binding {
     /// Where a message has to go.
     pub(crate) fn route(&self) -> Result<Route<'_>, CallError> {
         match (&self.inner.target, &self.inner.way) {
-            (Ok(target), Ok((node, kind))) => Ok(Route { node, kind: *kind, target }),
+            (Ok(target), Ok(Way { node, kind, arbiter })) => {
+                Ok(Route { node, kind: *kind, arbiter: *arbiter, target })
+            }
             (Err(error), _) | (_, Err(error)) => Err(error.clone()),
         }
     }
 }
 
-fn way(target: &Target, node: &Arc<NodeShared>) -> Result<(Arc<NodeShared>, u32), CallError> {
+fn way(target: &Target, node: &Arc<NodeShared>) -> Result<Way, CallError> {
     if node.namespace() != target.id.namespace() {
-        return Err(CallError::ForeignNamespace {
-            ours: node.namespace().to_string(),
-            theirs: target.id.namespace().to_string(),
-        });
+        return Err(CallError::ForeignNamespace(Box::new(ForeignNamespace {
+            ours: node.namespace().as_str().into(),
+            theirs: target.id.namespace().as_str().into(),
+        })));
     }
     let kind = node.kind_index(target.id.kind());
-    let kind = kind.ok_or_else(|| CallError::UnknownKind { kind: target.id.kind().to_string() })?;
-    Ok((Arc::clone(node), kind))
+    let kind = kind.ok_or_else(|| CallError::UnknownKind { kind: target.id.kind().as_str().into() })?;
+    Ok(Way { node: Arc::clone(node), kind, arbiter: node.arbiter_of(target.hash) })
 }
 
 thread_local! {

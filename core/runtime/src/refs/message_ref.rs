@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
-use archipelago_protocol::call::CallError;
+use archipelago_protocol::call::{CallError, UnknownMessage};
 use archipelago_protocol::identity::ActorId;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
@@ -80,11 +80,12 @@ impl<M: RemoteMessage> Submit<M::Result> for AnyActors<M> {
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
         let Some(kind) = on.any_kind(kind) else {
-            return Err(refuse(caller, CallError::UnknownKind { kind: target.id.kind().to_string() }));
+            return Err(refuse(caller, CallError::UnknownKind { kind: target.id.kind().as_str().into() }));
         };
         if !kind.takes(M::WIRE_ID, TypeId::of::<M>()) {
-            let (kind, message) = (target.id.kind().to_string(), M::NAME.to_owned());
-            return Err(refuse(caller, CallError::UnknownMessage { kind, message }));
+            let (kind, message) = (target.id.kind().as_str().into(), M::NAME.into());
+            let unknown = UnknownMessage { kind, message };
+            return Err(refuse(caller, CallError::UnknownMessage(Box::new(unknown))));
         }
         let reply_to = caller.map_or(ReplyTo::Nobody, ReplyTo::Caller);
         let job = Box::new(TypedJob::new(self.0, reply_to));

@@ -12,9 +12,8 @@ use crate::message::RemoteMessage;
 pub(super) fn start<M: RemoteMessage>(to: MessageRef<M>) -> Result<Recipient<M>, CallError> {
     let (sender, receiver) = channel::channel(MAILBOX);
     let route = to.binding().route()?;
-    let arbiter = route.node.arbiter_of(route.target.hash);
     let node = std::sync::Arc::clone(route.node);
-    node.on_arbiter(arbiter, move |_| {
+    node.on_arbiter(route.arbiter, move |_| {
         Context::with_receiver(receiver).run(Forwarder { to });
     })?;
     Ok(Addr::new(sender).recipient())

@@ -53,12 +53,10 @@ pub(crate) fn tell<R: Send + 'static>(
     options: CallOptions,
     job: impl Submit<R>,
 ) -> Result<(), CallError> {
-    let Route { node, kind, target } = to.route()?;
+    let Route { node, kind, arbiter, target } = to.route()?;
     let scope = with_trace(inherited_by_tell(), options);
-    let deadline =
-        options.timeout.map_or(Millis::MAX, |ttl| node.env().now() + Millis::from_duration(ttl));
+    let deadline = options.timeout.map_or(Millis::MAX, |ttl| node.env().now() + Millis::from_duration(ttl));
     let head = JobHead { call: None, asks: false, deadline, flags: flags | options.flags, scope };
-    let arbiter = node.arbiter_of(target.hash);
     match local(node, arbiter) {
         Some(local) => job.submit(kind, target, head, None, &local),
         None => {
@@ -79,7 +77,7 @@ fn ask_on<R: Send + 'static>(
     options: CallOptions,
     job: impl Submit<R>,
 ) -> Result<Call<R>, CallError> {
-    let Route { node, kind, target } = *route;
+    let Route { node, kind, arbiter, target } = *route;
     let timeout = options.timeout.map_or(node.settings().call_timeout, Millis::from_duration);
     let now = now_for(node, timeout);
     let scope = with_trace(inherited(), options);
@@ -91,7 +89,6 @@ fn ask_on<R: Send + 'static>(
     }
     let head = JobHead { call: None, asks: true, deadline, flags: flags | options.flags, scope };
     let (caller, answer) = answer_channel();
-    let arbiter = node.arbiter_of(target.hash);
     match local(node, arbiter) {
         Some(local) => {
             job.submit(kind, target, head, Some(caller), &local)?;

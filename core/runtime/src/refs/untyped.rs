@@ -93,7 +93,7 @@ impl Submit<Bytes> for EncodedMessage {
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
         let Some(kind) = on.any_kind(kind) else {
-            return Err(refuse(caller, CallError::UnknownKind { kind: target.id.kind().to_string() }));
+            return Err(refuse(caller, CallError::UnknownKind { kind: target.id.kind().as_str().into() }));
         };
         let id = wire_id(&self.name);
         let message = Encoded { id, name: &self.name, bytes: &self.payload, codec: self.codec, caller };
