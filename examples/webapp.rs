@@ -3,7 +3,12 @@
 //! `cargo run --example webapp` serves on 127.0.0.1:8080 until ctrl-c. Try
 //! `curl -X POST localhost:8080/carts/alice -H 'content-type: application/json' -d '{"item":"tea","count":2}'`.
 //! With `-- --self-test` it calls itself and ends.
-#![allow(clippy::print_stdout, clippy::disallowed_methods, clippy::disallowed_types, reason = "a program of its own")]
+#![allow(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a program of its own"
+)]
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -72,7 +77,11 @@ impl ResponseError for Failed {
 }
 
 #[post("/carts/{owner}")]
-async fn put(node: web::Data<Node>, owner: web::Path<String>, put: web::Json<Put>) -> Result<web::Json<Items>, Failed> {
+async fn put(
+    node: web::Data<Node>,
+    owner: web::Path<String>,
+    put: web::Json<Put>,
+) -> Result<web::Json<Items>, Failed> {
     Ok(web::Json(node.actor::<Cart>(&*owner).send(put.into_inner()).await?))
 }
 
@@ -106,7 +115,12 @@ pub(crate) async fn serve(server: Server, node: &Node) -> Result<(), archipelago
 }
 
 /// One request over a connection of its own: the status line and the body.
-pub(crate) fn request(to: SocketAddr, method: &str, path: &str, body: &str) -> std::io::Result<(String, String)> {
+pub(crate) fn request(
+    to: SocketAddr,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> std::io::Result<(String, String)> {
     let mut stream = TcpStream::connect(to)?;
     let length = body.len();
     write!(

@@ -24,8 +24,8 @@ pub use archipelago_protocol::message::{Codec, MessageFlags, TraceContext};
 pub use archipelago_protocol::time::Millis;
 pub use archipelago_runtime::{
     AcceptedBy, Activation, ActorRef, BoxError, Call, CallOptions, DeadLetter, Event, EventStream, Lifecycle,
-    MessageRef, MessageTable, NameError, NamedActor, NamedRef, Node, Notice, RemoteMessage, StartError, StopError,
-    Subscription, UntypedRef, VirtualActor, env, in_call, remaining,
+    MessageRef, MessageTable, NameError, NamedActor, NamedRef, Node, Notice, RemoteMessage, StartError,
+    StopError, Subscription, UntypedRef, VirtualActor, env, in_call, remaining,
 };
 pub use builder::{BuildNode, Builder};
 pub use error::Error;

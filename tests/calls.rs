@@ -1,5 +1,5 @@
 //! One call: its deadline, its ways to end, what it passes on, and what it says when it fails.
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 mod support;
 
@@ -41,7 +41,8 @@ async fn a_call_ends_at_its_deadline_and_says_that_its_handler_had_started() {
     let alice = node.actor::<Probe>("alice");
     alice.send(say("awake")).await.unwrap();
     let start = Instant::now();
-    let error = alice.send_with(SayDetached { what: "slow".to_owned(), ms: 300 }, within(60)).await.unwrap_err();
+    let error =
+        alice.send_with(SayDetached { what: "slow".to_owned(), ms: 300 }, within(60)).await.unwrap_err();
     let took = start.elapsed();
     assert_eq!(error, CallError::Timeout { started: true });
     assert_eq!(error.outcome(), Outcome::Unknown);
@@ -77,7 +78,11 @@ async fn a_dropped_call_is_cancelled_and_its_late_reply_disturbs_nobody() {
     eventually("the slow handler starts", || log.count("begin slow") == 1).await;
     drop(waiting);
     drop(slow);
-    assert_eq!(alice.send(say("next")).await, Ok(2), "the slow handler ran to its end, the cancelled one never");
+    assert_eq!(
+        alice.send(say("next")).await,
+        Ok(2),
+        "the slow handler ran to its end, the cancelled one never"
+    );
     assert_eq!(log.count("cancelled"), 0);
     node.stop().await.unwrap();
 }
@@ -219,13 +224,20 @@ async fn callers_on_other_threads_are_served_in_order() {
     let log = Log::default();
     let probe_log = log.clone();
     let settings = archipelago::config::Settings::default();
-    let node =
-        Node::builder().settings(settings).actor_with(move |_, _| Probe::new(&probe_log)).start().await.unwrap();
+    let node = Node::builder()
+        .settings(settings)
+        .actor_with(move |_, _| Probe::new(&probe_log))
+        .start()
+        .await
+        .unwrap();
     let alice = node.actor::<Probe>("alice");
     let calls: Vec<_> = (0..100).map(|n| alice.send(say(&n.to_string()))).collect();
     let answers = join_all(calls).await;
     assert_eq!(answers, (1..=100).map(Ok).collect::<Vec<_>>());
-    assert_eq!(alice.send_with(SayDetached { what: "s".to_owned(), ms: 200 }, within(30)).await, Err(CallError::Timeout { started: true }));
+    assert_eq!(
+        alice.send_with(SayDetached { what: "s".to_owned(), ms: 200 }, within(30)).await,
+        Err(CallError::Timeout { started: true })
+    );
     node.stop().await.unwrap();
 }
 

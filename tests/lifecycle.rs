@@ -1,5 +1,5 @@
 //! Actors come to life with their first message, go when they are idle, and lose nothing on the way.
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 mod support;
 
@@ -10,8 +10,8 @@ use std::time::Duration;
 use archipelago::prelude::*;
 use futures_util::future::join_all;
 use support::{
-    Deactivate, Log, Panic, PanicDetached, Probe, SayAtomically, SayDetached, SayLater, StopYourself, builder,
-    builder_with, eventually, say,
+    Deactivate, Log, Panic, PanicDetached, Probe, SayAtomically, SayDetached, SayLater, StopYourself,
+    builder, builder_with, eventually, say,
 };
 
 async fn node_with_probe(log: &Log) -> Node {
@@ -54,7 +54,8 @@ async fn a_failed_activation_answers_every_waiting_caller_and_leaves_nothing_beh
     let log = Log::default();
     let fails = Arc::new(AtomicU32::new(1));
     let (probe_log, probe_fails) = (log.clone(), Arc::clone(&fails));
-    let node = builder().actor_with(move |_, _| Probe::failing(&probe_log, &probe_fails)).start().await.unwrap();
+    let node =
+        builder().actor_with(move |_, _| Probe::failing(&probe_log, &probe_fails)).start().await.unwrap();
     let alice = node.actor::<Probe>("alice");
     let calls = join_all([alice.send(say("one")), alice.send(say("two"))]).await;
     for call in calls {

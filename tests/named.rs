@@ -1,5 +1,5 @@
 //! Existing actors under a path: registered, found, addressed, and missed.
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 mod support;
 
@@ -107,7 +107,8 @@ async fn paths_are_checked_and_taken_once() {
 #[actix::test]
 async fn an_address_on_another_node_is_refused_while_there_is_no_transport() {
     let node = builder().start().await.unwrap();
-    let there = ActorPath::remote("default", NodeAddress::new("elsewhere", 4000).unwrap(), "/doorman").unwrap();
+    let there =
+        ActorPath::remote("default", NodeAddress::new("elsewhere", 4000).unwrap(), "/doorman").unwrap();
     assert!(matches!(node.resolve::<Doorman>(&there), Err(NameError::Elsewhere { .. })));
     node.stop().await.unwrap();
 }

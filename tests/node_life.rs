@@ -1,5 +1,5 @@
 //! A node starts, serves, drains and stops.
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 mod support;
 
@@ -99,7 +99,10 @@ async fn two_nodes_on_one_store_never_both_serve_a_kind() {
     let second = start(&store).await.unwrap();
     assert_eq!(first.actor::<Probe>("x").send(say("x")).await, Ok(1));
     let refused = second.actor::<Probe>("x").send(say("x")).await.unwrap_err();
-    assert_eq!(refused.to_string(), format!("the node does not serve: kind Probe is owned by node {}", first.id()));
+    assert_eq!(
+        refused.to_string(),
+        format!("the node does not serve: kind Probe is owned by node {}", first.id())
+    );
     first.stop().await.unwrap();
     let third = start(&store).await.unwrap();
     assert_eq!(third.actor::<Probe>("x").send(say("x")).await, Ok(1), "the kind was given back");

@@ -1,5 +1,5 @@
 //! Refs: cheap, sendable, serialisable, and clear about what is wrong with them.
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 mod support;
 
@@ -52,7 +52,8 @@ fn refs_can_be_sent_and_shared() {
 async fn a_ref_inside_an_encoded_message_works_where_it_is_decoded() {
     let log = Log::default();
     let probe_log = log.clone();
-    let node = builder().actor_with(move |_, _| Probe::new(&probe_log)).actor::<Greeter>().start().await.unwrap();
+    let node =
+        builder().actor_with(move |_, _| Probe::new(&probe_log)).actor::<Greeter>().start().await.unwrap();
     let greet = Greet { reply_to: node.actor::<Probe>("alice") };
     let json = serde_json::to_string(&greet).unwrap();
     assert_eq!(json, r#"{"reply_to":"default::Probe/alice"}"#);
@@ -117,7 +118,8 @@ async fn an_invalid_key_is_an_error_and_never_a_panic() {
 #[actix::test]
 async fn unknown_kinds_messages_and_bytes_are_worded_errors() {
     let (node, log) = probe_node().await;
-    let nobody = node.actor_ref("Nobody", "x").send_encoded("support.Say", Codec::Json, "{}").await.unwrap_err();
+    let nobody =
+        node.actor_ref("Nobody", "x").send_encoded("support.Say", Codec::Json, "{}").await.unwrap_err();
     assert_eq!(nobody.to_string(), "kind Nobody is not registered on this node");
     let alice = node.actor_ref("Probe", "alice");
     let unknown = alice.send_encoded("no.such.message", Codec::Json, "{}").await.unwrap_err();

@@ -1,4 +1,5 @@
 //! The web application of the examples, over real HTTP.
+#![allow(clippy::disallowed_methods, reason = "the server under test runs on the test's own arbiter")]
 
 #[allow(dead_code, reason = "the example's own main is not called")]
 #[path = "../examples/webapp.rs"]
@@ -9,8 +10,14 @@ use std::net::SocketAddr;
 use actix_web::web;
 
 /// A request from a thread of its own, so that the server's threads are free to answer it.
-async fn request(at: SocketAddr, method: &'static str, path: &'static str, body: &'static str) -> (String, String) {
-    web::block(move || webapp::request(at, method, path, body)).await.unwrap().unwrap()
+async fn request(
+    at: SocketAddr,
+    method: &'static str,
+    path: &'static str,
+    body: &'static str,
+) -> (String, String) {
+    let asked = web::block(move || webapp::request(at, method, path, body)).await;
+    asked.expect("the client runs").expect("the server answers")
 }
 
 const OK: &str = "HTTP/1.1 200 OK";

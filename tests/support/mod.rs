@@ -1,5 +1,5 @@
 //! Actors and helpers that several test files use.
-#![allow(dead_code, unreachable_pub, missing_docs, clippy::disallowed_methods)]
+#![allow(dead_code, unreachable_pub, missing_docs, clippy::disallowed_methods, clippy::unwrap_used)]
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

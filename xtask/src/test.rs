@@ -6,8 +6,12 @@ use std::time::Duration;
 use crate::capture::{counts_tests, run_within};
 use crate::requirements;
 use crate::servers;
+use crate::sim;
 use crate::step::{Outcome, Step, run_all};
 use crate::workspace::Workspace;
+
+/// How many seeds the simulator sweeps for every change.
+const SEEDS: u64 = 500;
 
 /// The steps, cheap ones first. To add a step, add a line.
 fn steps() -> Vec<Step> {
@@ -22,6 +26,7 @@ fn steps() -> Vec<Step> {
         }),
         Step::new("tests", |w| tests(w)),
         Step::new("doc tests", |w| w.cargo_keeping(&["test", "--workspace", "--doc"], counts_tests)),
+        Step::new("simulation", |w| sim::sweep(w, SEEDS)),
         Step::new("examples", |w| examples(w)),
     ]
 }

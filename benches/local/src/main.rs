@@ -2,7 +2,11 @@
 //!
 //! Contestants take turns in one run and the medians of their ratios count, because machines are noisy. Each bar is
 //! printed as `bar local.<name> measured=<x> required=<y> ok|short`.
-#![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a benchmark reads clocks, spawns and prints")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a benchmark reads clocks, spawns and prints"
+)]
 
 mod actors;
 mod crowd;
@@ -49,7 +53,10 @@ impl Bar {
     fn print(&self) -> usize {
         let ok = if self.at_most { self.measured <= self.required } else { self.measured >= self.required };
         let verdict = if ok { "ok" } else { "short" };
-        println!("bar local.{} measured={:.3} required={} {verdict}", self.name, self.measured, self.required);
+        println!(
+            "bar local.{} measured={:.3} required={} {verdict}",
+            self.name, self.measured, self.required
+        );
         usize::from(!ok)
     }
 }

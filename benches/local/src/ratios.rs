@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use archipelago::prelude::*;
 use archipelago::Error;
+use archipelago::prelude::*;
+use futures_channel::mpsc;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
-use futures_channel::mpsc;
 
 use crate::Bar;
 use crate::actors::{Add, Counter, Note};
@@ -71,7 +71,7 @@ async fn ask_plain(addr: &Addr<Counter>) -> f64 {
 
 async fn ask_ref(node: &Node, actor: &ActorRef<Counter>) -> Result<f64, Error> {
     let start = Instant::now();
-    let (done, all_done) = mpsc::unbounded();
+    let (done, all_done) = mpsc::unbounded::<()>();
     for _ in 0..IN_FLIGHT {
         let (caller, done) = (actor.clone(), done.clone());
         node.spawn_beside(actor, move || async move {
@@ -114,7 +114,7 @@ async fn tell_plain(addr: &Addr<Counter>) -> f64 {
 
 async fn tell_ref(node: &Node, actor: &ActorRef<Counter>) -> Result<f64, Error> {
     let start = Instant::now();
-    let (done, all_done) = mpsc::unbounded();
+    let (done, all_done) = mpsc::unbounded::<()>();
     let caller = actor.clone();
     node.spawn_beside(actor, move || async move {
         for n in 0..TELLS {
@@ -123,7 +123,7 @@ async fn tell_ref(node: &Node, actor: &ActorRef<Counter>) -> Result<f64, Error> 
                 caller.send(Add(0)).await.expect("the actor answers");
             }
         }
-        drop::<mpsc::UnboundedSender<()>>(done);
+        drop(done);
     })?;
     all_done.collect::<Vec<()>>().await;
     Ok(rate(TELLS, start))

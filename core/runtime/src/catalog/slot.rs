@@ -37,8 +37,8 @@ pub(super) struct Inner<A: VirtualActor> {
     pub(super) inbox: Option<Waker>,
     /// The jobs that run now: a call that one of them waits for must not wait for it.
     pub(super) tokens: SmallVec<[u64; 1]>,
-    /// The job whose reply is awaited; in the usual case there is at most one.
-    running: Option<Running<A>>,
+    /// The job whose reply is awaited; in the usual case there is at most one. Boxed, because an idle actor has none.
+    running: Option<Box<Running<A>>>,
     /// The others, if messages overlap.
     overlapping: Option<Box<FuturesUnordered<Running<A>>>>,
     /// The future of `on_deactivate`; the next activation waits for it.
@@ -130,7 +130,7 @@ impl<A: VirtualActor> Slot<A> {
     pub(super) fn keep_running(&self, job: Running<A>) {
         let mut inner = self.inner.borrow_mut();
         if inner.running.is_none() {
-            inner.running = Some(job);
+            inner.running = Some(Box::new(job));
         } else {
             inner.overlapping.get_or_insert_default().push(job);
         }
@@ -200,7 +200,7 @@ impl<A: VirtualActor> Inner<A> {
 
     fn running_job(&mut self, call: CorrelationId) -> Option<&mut Queued<A>> {
         let overlapping = self.overlapping.iter_mut().flat_map(|many| many.iter_mut());
-        let running = self.running.iter_mut().chain(overlapping);
+        let running = self.running.iter_mut().map(|running| &mut **running).chain(overlapping);
         running.filter_map(|running| running.job.as_mut()).find(|job| job.head.call == Some(call))
     }
 }
