@@ -12,10 +12,8 @@ use archipelago_protocol::session::{
     HolderAction, HolderEvent, LeaseAnswer, LeaseOutcome, Session, SessionHolder, times,
 };
 use archipelago_protocol::time::Millis;
-use futures_util::future::{Either, select};
 
-use crate::env::ArbiterRole;
-use crate::events::Event;
+use crate::env::{ArbiterRole, within};
 use crate::node::{NodeShared, StartError};
 
 /// How the node's session stands.
@@ -54,6 +52,16 @@ pub(crate) async fn opened(node: &NodeShared) -> Result<(), StartError> {
 /// Closes the session, waiting no longer than one attempt may take.
 pub(crate) async fn close(node: &NodeShared) {
     let mut states = node.session().subscribe();
+    begin_close(node);
+    let over = states.wait_for(|state| matches!(state, SessionState::Closed | SessionState::Lost(_)));
+    let limit = times::attempt_timeout(node.settings().session_ttl);
+    if within(node.env(), limit, over).await.is_none() {
+        tracing::warn!(node = %node.id(), "the session's close is unanswered; it ends by itself");
+    }
+}
+
+/// Asks for the session to be closed, if it is not over.
+pub(crate) fn begin_close(node: &NodeShared) {
     node.session().send_if_modified(|state| {
         let open = matches!(state, SessionState::Opening | SessionState::Live);
         if open {
@@ -61,11 +69,6 @@ pub(crate) async fn close(node: &NodeShared) {
         }
         open
     });
-    let over = states.wait_for(|state| matches!(state, SessionState::Closed | SessionState::Lost(_)));
-    let patience = node.env().sleep(times::attempt_timeout(node.settings().session_ttl));
-    if let Either::Right(_) = select(std::pin::pin!(over), patience).await {
-        tracing::warn!(node = %node.id(), "the session's close is unanswered; it ends by itself");
-    }
 }
 
 /// The main task of the control arbiter.
@@ -136,10 +139,11 @@ impl SessionActor {
                 HolderAction::Announce => self.announce(ctx),
                 HolderAction::Gate(gate) => self.node.gate().set(gate.serve_until, gate.fence_at),
                 HolderAction::SendClose(session) => {
-                    let close = async move { directory.close_session(session).await };
+                    let (env, limit) = (Arc::clone(self.node.env()), self.patience());
+                    let close = async move { within(&env, limit, directory.close_session(session)).await };
                     ctx.spawn(close.into_actor(self).map(|closed, actor, _| actor.closed(closed)));
                 }
-                HolderAction::Lost { reason, .. } => self.lost(format!("{reason:?}")),
+                HolderAction::Lost { reason, .. } => self.lost(&format!("{reason:?}")),
                 HolderAction::WakeAt(at) => self.wake_at(at, ctx),
             }
         }
@@ -154,23 +158,20 @@ impl SessionActor {
         event: impl FnOnce(T) -> HolderEvent + 'static,
         ctx: &mut Context<Self>,
     ) {
-        let patience = self.node.env().sleep(times::attempt_timeout(self.holder.session().ttl));
-        let bounded = async move {
-            match select(std::pin::pin!(request), patience).await {
-                Either::Left((answer, _)) => answer,
-                Either::Right(_) => late,
-            }
-        };
+        let (env, limit) = (Arc::clone(self.node.env()), self.patience());
+        let bounded = async move { within(&env, limit, request).await.unwrap_or(late) };
         ctx.spawn(bounded.into_actor(self).map(|answer, actor, ctx| actor.apply(event(answer), ctx)));
     }
 
     /// Puts the poster up; the machine asks again with the next confirmed beat if this fails.
     fn announce(&self, ctx: &mut Context<Self>) {
         let (directory, info) = (Arc::clone(self.node.directory()), self.info());
-        let announce = async move { directory.announce(&info).await };
+        let (env, limit) = (Arc::clone(self.node.env()), self.patience());
+        let announce = async move { within(&env, limit, directory.announce(&info)).await };
         ctx.spawn(announce.into_actor(self).map(|announced, actor, ctx| match announced {
-            Ok(()) => actor.apply(HolderEvent::Announced, ctx),
-            Err(error) => tracing::warn!(%error, "announcement unanswered"),
+            Some(Ok(())) => actor.apply(HolderEvent::Announced, ctx),
+            Some(Err(error)) => tracing::warn!(%error, "announcement failed"),
+            None => tracing::warn!("announcement unanswered"),
         }));
     }
 
@@ -210,17 +211,20 @@ impl SessionActor {
         }
     }
 
-    fn lost(&self, reason: String) {
-        tracing::error!(node = %self.node.id(), reason, "session lost: the node serves no longer");
-        self.node.events().publish(Event::SessionLost { node: self.node.id(), reason: reason.clone() });
-        self.node.session().send_replace(SessionState::Lost(reason));
-        self.node.wake_arbiters();
+    fn lost(&self, reason: &str) {
+        self.node.give_up(reason);
     }
 
-    fn closed(&self, closed: Result<(), DirectoryError>) {
-        if let Err(error) = closed {
-            tracing::warn!(%error, "the session's close is unanswered; it ends by itself");
+    /// How long one request to the directory is waited for.
+    fn patience(&self) -> Millis {
+        times::attempt_timeout(self.holder.session().ttl)
+    }
+
+    fn closed(&self, closed: Option<Result<(), DirectoryError>>) {
+        if !matches!(closed, Some(Ok(()))) {
+            tracing::warn!(?closed, "the session's close is unanswered; it ends by itself");
         }
+        self.node.wake_arbiters();
         self.node.session().send_replace(SessionState::Closed);
     }
 }

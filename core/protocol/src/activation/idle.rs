@@ -42,6 +42,11 @@ impl<K> IdleQueue<K> {
         self.heap.pop().map(|Reverse(due)| due.key)
     }
 
+    /// Forgets the keys that are not worth looking at any more.
+    pub fn retain(&mut self, mut keep: impl FnMut(&K) -> bool) {
+        self.heap.retain(|Reverse(due)| keep(&due.key));
+    }
+
     /// When the next key is due.
     pub fn next_at(&self) -> Option<Millis> {
         self.heap.peek().map(|Reverse(due)| due.at)

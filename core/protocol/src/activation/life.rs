@@ -49,6 +49,7 @@ pub struct Life {
     /// All running jobs are `ALWAYS_INTERLEAVE`.
     running_interleaves: bool,
     leaving: Option<DeactivateReason>,
+    worked: bool,
     last_message: Millis,
     last_keepalive: Millis,
 }
@@ -61,6 +62,7 @@ impl Life {
             running: 0,
             running_interleaves: true,
             leaving: None,
+            worked: false,
             last_message: now,
             last_keepalive: now,
         }
@@ -90,6 +92,7 @@ impl Life {
         let interleaves = flags.contains(MessageFlags::ALWAYS_INTERLEAVE);
         self.running_interleaves = interleaves && (self.running == 0 || self.running_interleaves);
         self.running += 1;
+        self.worked = true;
         self.last_message = now;
         if !flags.contains(MessageFlags::SUPPRESS_KEEP_ALIVE) {
             self.last_keepalive = now;
@@ -141,6 +144,13 @@ impl Life {
     /// When the last job started.
     pub const fn last_message(&self) -> Millis {
         self.last_message
+    }
+
+    /// True if it ended by itself before it handled anything: to begin again at once would only repeat it.
+    pub const fn was_stillborn(&self) -> bool {
+        let by_itself =
+            matches!(self.leaving, Some(DeactivateReason::Panicked | DeactivateReason::StoppedItself));
+        by_itself && !self.worked
     }
 
     /// Why it is about to end, if it is.

@@ -71,7 +71,7 @@ impl<W> CallTable<W> {
     ///
     /// [`Full`] gives the waiter back; nothing changed.
     pub fn open(&mut self, deadline: Millis, waiter: W) -> Result<CorrelationId, Full<W>> {
-        if self.len() >= self.bound {
+        if self.is_full() {
             return Err(Full { waiter, bound: self.bound });
         }
         self.earliest = self.earliest.min(deadline);
@@ -137,6 +137,11 @@ impl<W> CallTable<W> {
     pub fn is_pending(&self, id: CorrelationId) -> bool {
         let entry = self.slots.get(id.slot() as usize);
         id.lane() == self.lane && entry.is_some_and(|slot| slot.turn == id.turn() && slot.waiter.is_some())
+    }
+
+    /// True if no further call can be opened.
+    pub fn is_full(&self) -> bool {
+        self.len() >= self.bound
     }
 
     /// How many calls are pending.

@@ -1,10 +1,12 @@
 //! The main task of a data arbiter: lets messages in, activates, sweeps, and drains at the end.
 
 use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
+use archipelago_protocol::activation::{Drain, DrainStep};
 use archipelago_protocol::time::Millis;
 use futures_core::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
@@ -24,8 +26,19 @@ pub(crate) struct ArbiterShared {
 pub(crate) enum Entry {
     /// Something to do on the arbiter.
     Work(Work),
-    /// Finish what is under way until `until`, let the actors go, then end.
+    /// Take nothing new, finish what is under way, let the actors go, and end by `until`.
     Drain { until: Millis, done: oneshot::Sender<Drained> },
+    /// Say how much is under way.
+    Survey(oneshot::Sender<Survey>),
+    /// No arbiter of the node has work left: the actors may go.
+    AllQuiet,
+}
+
+/// What an arbiter has to do, and how much it ever had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Survey {
+    pub(crate) open: usize,
+    pub(crate) accepted: u64,
 }
 
 /// Something to do on an arbiter.
@@ -80,13 +93,7 @@ struct MainLoop {
     entries: mpsc::Receiver<Entry>,
     batch: Vec<Entry>,
     timer: Option<(Millis, BoxFuture<'static, ()>)>,
-    drain: Option<Drain>,
-}
-
-struct Drain {
-    until: Millis,
-    left: bool,
-    done: Option<oneshot::Sender<Drained>>,
+    drain: Option<(Drain, oneshot::Sender<Drained>)>,
 }
 
 impl MainLoop {
@@ -96,20 +103,20 @@ impl MainLoop {
         if !self.local.node().gate().may_answer(self.local.now()) && !broken(Mutant::NoFence) {
             return Poll::Ready(());
         }
-        loop {
-            let came_in = self.let_in(cx);
-            let worked = self.local.work();
-            let now = self.local.now();
-            self.local.sweep_calls(now);
-            self.local.sweep_idle(now);
-            self.local.measure();
-            if self.drained(now) {
-                return Poll::Ready(());
-            }
-            if !came_in && !worked && !self.timer_is_due(now, cx) {
-                return Poll::Pending;
-            }
+        let came_in = self.let_in(cx);
+        let worked = self.local.work();
+        let now = self.local.now();
+        self.local.sweep_calls(now);
+        self.local.sweep_idle(now);
+        self.local.measure();
+        if self.drained(now) {
+            return Poll::Ready(());
         }
+        if came_in || worked || self.timer_is_due(now, cx) {
+            // More may have come meanwhile; first the actors get their turn.
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
     }
 
     /// Takes what other threads have sent, one batch at most.
@@ -119,10 +126,22 @@ impl MainLoop {
         };
         for entry in self.batch.drain(..) {
             match entry {
-                Entry::Work(work) => work(&self.local),
+                Entry::Work(work) => carry_out(work, &self.local),
                 Entry::Drain { until, done } => {
                     self.local.start_draining();
-                    self.drain = Some(Drain { until, left: false, done: Some(done) });
+                    let farewell = self.local.node().settings().deactivate_timeout;
+                    self.drain = Some((Drain::new(self.local.now(), until, farewell), done));
+                }
+                Entry::Survey(answer) => {
+                    let survey =
+                        Survey { open: self.local.open_jobs(), accepted: self.local.accepted_jobs() };
+                    // Whoever asked may have given up.
+                    let _ = answer.send(survey);
+                }
+                Entry::AllQuiet => {
+                    if let Some((drain, _)) = &mut self.drain {
+                        drain.all_quiet();
+                    }
                 }
             }
         }
@@ -131,8 +150,8 @@ impl MainLoop {
 
     /// Arms the timer for the next sweep; true if that is due already.
     fn timer_is_due(&mut self, now: Millis, cx: &mut Context<'_>) -> bool {
-        let until = self.drain.as_ref().map(|drain| drain.until);
-        let Some(at) = self.local.next_wake().into_iter().chain(until).min() else {
+        let look = self.drain.as_ref().map(|(drain, _)| drain.next_look(now));
+        let Some(at) = self.local.next_wake().into_iter().chain(look).min() else {
             self.timer = None;
             return false;
         };
@@ -148,35 +167,46 @@ impl MainLoop {
         fired
     }
 
-    /// One look at the drain: first the work ends, then the actors leave, then the arbiter does.
+    /// One look at the drain; true if the arbiter ends.
     fn drained(&mut self, now: Millis) -> bool {
-        let Some(drain) = &mut self.drain else { return false };
-        let late = now >= drain.until;
-        if !drain.left && (late || self.local.open_jobs() == 0) {
-            drain.left = true;
-            self.local.leave_all();
-            while self.local.work() {}
+        let Some((drain, _)) = &mut self.drain else { return false };
+        match drain.look(now, self.local.open_jobs(), self.local.active_actors()) {
+            DrainStep::Wait => false,
+            DrainStep::Leave => {
+                self.local.leave_all();
+                false
+            }
+            DrainStep::End => {
+                let rest = Drained { jobs: self.local.open_jobs(), actors: self.local.active_actors() };
+                if let Some((_, done)) = self.drain.take() {
+                    // Whoever asked for the drain may have given up waiting for the report.
+                    let _ = done.send(rest);
+                }
+                true
+            }
         }
-        let rest = Drained { jobs: self.local.open_jobs(), actors: self.local.active_actors() };
-        if !late && rest != Drained::default() {
-            return false;
-        }
-        if let Some(done) = drain.done.take() {
-            // Whoever asked for the drain may have given up waiting for the report.
-            let _ = done.send(rest);
-        }
-        true
+    }
+}
+
+/// A panic of user code on its way in must not take the arbiter and all its actors down.
+fn carry_out(work: Work, on: &Rc<ArbiterLocal>) {
+    if catch_unwind(AssertUnwindSafe(|| work(on))).is_err() {
+        tracing::error!("a message from another thread panicked on its way in");
     }
 }
 
 impl Drop for MainLoop {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            // Its actors are gone: a node that cannot serve what it owns must not keep it.
+            self.local.node().give_up("a data arbiter panicked");
+        }
         self.entries.close();
         self.local.close();
         // What is still on its way in is refused by the closed arbiter, so that no caller waits for ever.
         while let Ok(entry) = self.entries.try_recv() {
             if let Entry::Work(work) = entry {
-                work(&self.local);
+                carry_out(work, &self.local);
             }
         }
     }

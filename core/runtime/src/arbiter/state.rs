@@ -10,7 +10,6 @@ use archipelago_protocol::call::{CallError, CallTable, Ended, Queue, Start};
 use archipelago_protocol::identity::{ActorId, CorrelationId};
 use archipelago_protocol::time::Millis;
 
-use crate::call::CallScope;
 use crate::catalog::{AnyKind, JobHead, KindCatalog, Queued, Reply};
 use crate::message::VirtualActor;
 use crate::meters::ArbiterMeters;
@@ -26,6 +25,8 @@ pub(crate) struct ArbiterLocal {
     next_token: Cell<u64>,
     /// Jobs accepted and not ended, over all kinds.
     open_jobs: Cell<usize>,
+    /// Jobs accepted since the arbiter began.
+    accepted: Cell<u64>,
     main: RefCell<Option<Waker>>,
     draining: Cell<bool>,
     closed: Cell<bool>,
@@ -42,6 +43,7 @@ impl ArbiterLocal {
             outbox: RefCell::default(),
             next_token: Cell::new(first_token),
             open_jobs: Cell::new(0),
+            accepted: Cell::new(0),
             main: RefCell::new(None),
             draining: Cell::new(false),
             closed: Cell::new(false),
@@ -99,9 +101,11 @@ impl ArbiterLocal {
     // ---- replies ----
 
     /// Keeps the reply of a call until it may leave.
-    pub(crate) fn hold_reply(&self, call: Option<CorrelationId>, reply: Box<dyn Reply>) {
-        if let Some(call) = call {
-            self.outbox.borrow_mut().push((call, reply));
+    pub(crate) fn hold_reply(&self, head: &JobHead, reply: Box<dyn Reply>) {
+        match head.call {
+            Some(call) => self.outbox.borrow_mut().push((call, reply)),
+            None if head.asks => self.meters.late_replies.increment(1),
+            None => {}
         }
     }
 
@@ -135,12 +139,16 @@ impl ArbiterLocal {
     // ---- jobs ----
 
     /// Refuses work that may not enter now: the node drains and this does not belong to work under way.
-    pub(crate) fn admit(&self, scope: Option<&Arc<CallScope>>) -> Result<(), CallError> {
+    pub(crate) fn admit(&self, head: &JobHead) -> Result<(), CallError> {
         if self.closed.get() {
             return Err(not_serving("it has stopped"));
         }
-        if self.draining.get() && scope.is_none() {
+        if self.draining.get() && !head.inside {
             return Err(not_serving("it is stopping"));
+        }
+        if head.asks && self.calls.borrow().is_full() {
+            let bound = u32::try_from(self.node.settings().pending_calls).unwrap_or(u32::MAX);
+            return Err(CallError::Overloaded { queue: Queue::PendingCalls, bound });
         }
         Ok(())
     }
@@ -158,12 +166,22 @@ impl ArbiterLocal {
         self.job_over();
     }
 
+    /// Lets go of a job that nobody waits for.
+    pub(crate) fn forget<A: VirtualActor>(&self, job: Queued<A>) {
+        if let Some(call) = job.head.call {
+            self.end_call(call);
+        }
+        self.call_abandoned();
+        self.job_over();
+    }
+
     pub(crate) fn call_abandoned(&self) {
         self.meters.cancelled_calls.increment(1);
     }
 
     pub(crate) fn job_accepted(&self) {
         self.open_jobs.set(self.open_jobs.get() + 1);
+        self.accepted.set(self.accepted.get().wrapping_add(1));
     }
 
     pub(crate) fn job_over(&self) {
@@ -250,6 +268,15 @@ impl ArbiterLocal {
 
     pub(crate) fn open_jobs(&self) -> usize {
         self.open_jobs.get()
+    }
+
+    pub(super) fn accepted_jobs(&self) -> u64 {
+        self.accepted.get()
+    }
+
+    /// True once nothing may run here any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.get()
     }
 
     pub(crate) fn active_actors(&self) -> usize {

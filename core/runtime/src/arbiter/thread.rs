@@ -5,6 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ArbiterLocal;
@@ -49,7 +50,9 @@ pub fn from_outside<T>(work: impl FnOnce() -> T) -> T {
 /// The arbiter if it lives on this thread; `None` if it lives elsewhere or is gone.
 pub(crate) fn local(node: &NodeShared, arbiter: u16) -> Option<Rc<ArbiterLocal>> {
     let place = node.arbiter(arbiter).place()?;
-    THREAD.try_with(|thread| thread.at(place)).ok().flatten()
+    let found = THREAD.try_with(|thread| thread.at(place)).ok().flatten()?;
+    // A later arbiter may have taken the place of one that has ended.
+    std::ptr::eq(Arc::as_ptr(found.node()), node).then_some(found)
 }
 
 /// An arbiter's stay on this thread; it ends when this is dropped.

@@ -39,7 +39,7 @@ impl<A: VirtualActor> KindCatalog<A> {
         let (on, index) = (Rc::clone(on), self.index());
         let env = Arc::clone(on.node().env());
         env.spawn(Box::pin(async move {
-            let outcome = hook(&on, within(entered, actor.on_activate(here))).await;
+            let outcome = hook(&on, within(entered, async { actor.on_activate(here).await })).await;
             slot.inner.borrow_mut().tokens.clear();
             let Some(kind) = on.kind::<A>(index) else { return };
             match outcome {

@@ -126,29 +126,29 @@ impl<A: VirtualActor> Inbox<A> {
         inner.life.job_ended(now, head.flags);
         inner.tokens.retain(|running| *running != token);
         drop(inner);
-        self.on.hold_reply(head.call, body);
         self.on.job_over();
+        self.on.hold_reply(&head, body);
     }
 
-    /// Lets the actor go if it is time; true if it went.
-    fn leave(&self, actor: &mut A, ctx: &mut Context<A>) -> bool {
+    /// Lets the actor go if it is time.
+    fn leave(&self, actor: &mut A, ctx: &mut Context<A>) {
         let stopped = ctx.state() != ActorState::Running;
         let mut inner = self.slot.inner.borrow_mut();
         if stopped {
             inner.life.leave(DeactivateReason::StoppedItself);
         }
         let Some(reason) = inner.life.may_leave().or(inner.life.leaving().filter(|_| stopped)) else {
-            return false;
+            return;
         };
         // With detached handlers still running the step is made when they have ended.
         let _ = inner.life.advance(ActivationState::Deactivating);
         drop(inner);
         if A::HOOKS {
-            let farewell = actor.on_deactivate(reason);
+            let hook = Entered::new(Rc::clone(&self.on), self.on.new_token(), None, None);
+            let farewell = enter(hook, || actor.on_deactivate(reason));
             self.slot.inner.borrow_mut().farewell = Some(farewell);
         }
         ctx.terminate();
-        true
     }
 }
 
@@ -164,15 +164,15 @@ impl<A: VirtualActor> ActorFuture<A> for Inbox<A> {
         this.poll_replies(cx);
         let nothing_yet = Entered::new(Rc::clone(&this.on), 0, None, None);
         let more = enter(nothing_yet, || this.start_jobs(actor, ctx, cx));
-        this.on.flush_replies();
-        if this.leave(actor, ctx) {
-            return Poll::Ready(());
-        }
         if more {
             cx.waker().wake_by_ref();
         } else {
+            // Before the replies leave: what they set off may send to this very actor.
             this.slot.inner.borrow_mut().inbox = Some(cx.waker().clone());
         }
+        this.on.flush_replies();
+        this.leave(actor, ctx);
+        // Pending also after the end: only then does actix clear away the futures that the actor has cancelled.
         Poll::Pending
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct JobHead {
     pub(crate) call: Option<CorrelationId>,
     /// Whether somebody will wait for the reply.
     pub(crate) asks: bool,
+    /// Whether it was sent from inside a job, and so belongs to work under way.
+    pub(crate) inside: bool,
     /// When it expires; `Millis::MAX` for never.
     pub(crate) deadline: Millis,
     pub(crate) flags: MessageFlags,

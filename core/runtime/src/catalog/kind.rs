@@ -138,7 +138,7 @@ impl<A: VirtualActor> KindCatalog<A> {
         head: &mut JobHead,
         on: &Rc<ArbiterLocal>,
     ) -> Result<Rc<Slot<A>>, CallError> {
-        on.admit(head.scope.as_ref())?;
+        on.admit(head)?;
         if let Some(owner) = self.shared.elsewhere() {
             return Err(not_serving(&format!("kind {} is owned by node {owner}", self.shared.name())));
         }
@@ -174,9 +174,17 @@ impl<A: VirtualActor> KindCatalog<A> {
     pub(super) fn watch_idleness(&self, slot: &Rc<Slot<A>>, on: &ArbiterLocal) {
         let due = slot.inner.borrow().life.idle_at(self.shared.idle_after());
         let Some(due) = due.filter(|due| *due < Millis::MAX) else { return };
+        if std::mem::replace(&mut slot.inner.borrow_mut().watched, true) {
+            // Its entry is due no later: it is from an earlier life in the same slot.
+            return;
+        }
         let mut idle = self.idle.borrow_mut();
         let first = idle.next_at().is_none_or(|at| due < at);
         idle.push(due, Rc::downgrade(slot));
+        // Slots that have gone would stay in memory until their entries are due.
+        if idle.len() > 2 * self.slots.borrow().len() + 64 {
+            idle.retain(|slot| slot.strong_count() > 0);
+        }
         if first {
             on.wake_main();
         }
@@ -236,9 +244,10 @@ impl<A: VirtualActor> KindCatalog<A> {
             None if inner.life.leaving().is_some() => None,
             None => Some(now + idle_after),
         };
+        inner.watched = due.is_some();
         drop(inner);
         match due {
-            Some(due) => self.idle.borrow_mut().push(due, Rc::downgrade(slot)),
+            Some(due) => self.idle.borrow_mut().push(due.max(now + Millis(1)), Rc::downgrade(slot)),
             None => slot.wake(),
         }
     }

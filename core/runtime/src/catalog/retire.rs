@@ -1,16 +1,19 @@
 //! The end of an activation: what lingers, the farewell, and the next one in the same slot.
 
 use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::task::Poll;
 
 use archipelago_protocol::activation::{ActivationState, DeactivateReason, Life};
 use archipelago_protocol::call::CallError;
+use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 
 use super::kind::KindCatalog;
 use super::slot::{Inner, Slot};
 use crate::arbiter::ArbiterLocal;
+use crate::call::{Entered, within};
 use crate::message::VirtualActor;
 use crate::mutants::{Mutant, broken};
 
@@ -39,6 +42,9 @@ impl<A: VirtualActor> KindCatalog<A> {
 
     /// The last step of a life: either the slot goes, or the messages that came meanwhile begin a new life.
     pub(super) fn finish(&self, slot: &Rc<Slot<A>>, on: &Rc<ArbiterLocal>) {
+        if slot.inner.borrow().life.was_stillborn() {
+            self.refuse_waiting(slot, "it ended before its first message", on);
+        }
         let mut inner = slot.inner.borrow_mut();
         let reason = inner.life.leaving();
         inner.end_life();
@@ -58,16 +64,19 @@ impl<A: VirtualActor> KindCatalog<A> {
     pub(super) fn give_up(&self, slot: &Rc<Slot<A>>, reason: &str, on: &Rc<ArbiterLocal>) {
         tracing::warn!(actor = %slot.id, reason, "activation failed");
         self.meters().activation_failures.increment(1);
-        let waiting = {
-            let mut inner = slot.inner.borrow_mut();
-            inner.tokens.clear();
-            inner.life.leave(DeactivateReason::ActivationFailed);
-            std::mem::take(&mut inner.queue)
-        };
+        let mut inner = slot.inner.borrow_mut();
+        inner.tokens.clear();
+        inner.life.leave(DeactivateReason::ActivationFailed);
+        drop(inner);
+        self.refuse_waiting(slot, reason, on);
+        self.finish(slot, on);
+    }
+
+    fn refuse_waiting(&self, slot: &Slot<A>, reason: &str, on: &ArbiterLocal) {
+        let waiting = std::mem::take(&mut slot.inner.borrow_mut().queue);
         for job in waiting {
             on.refuse(&slot.id, job, CallError::ActivationFailed { reason: reason.into() });
         }
-        self.finish(slot, on);
     }
 }
 
@@ -91,8 +100,8 @@ async fn linger<A: VirtualActor>(slot: &Slot<A>, on: &ArbiterLocal) {
             inner.life.job_ended(on.coarse(), job.head.flags);
             inner.tokens.retain(|running| *running != token);
             drop(inner);
-            on.hold_reply(job.head.call, job.body);
             on.job_over();
+            on.hold_reply(&job.head, job.body);
         }
         on.flush_replies();
         if slot.inner.borrow().life.running() == 0 { Poll::Ready(()) } else { Poll::Pending }
@@ -101,10 +110,18 @@ async fn linger<A: VirtualActor>(slot: &Slot<A>, on: &ArbiterLocal) {
 }
 
 /// Waits for `on_deactivate`, not for ever.
-async fn say_farewell<A: VirtualActor>(slot: &Slot<A>, on: &ArbiterLocal) {
+async fn say_farewell<A: VirtualActor>(slot: &Slot<A>, on: &Rc<ArbiterLocal>) {
     let Some(farewell) = slot.inner.borrow_mut().farewell.take() else { return };
+    // It counts as a job of the actor: what it sends is part of the work that a stopping node finishes, and a call
+    // back into the actor is a cycle.
+    let token = on.new_token();
+    slot.inner.borrow_mut().tokens.push(token);
+    let work = within(Entered::new(Rc::clone(on), token, None, None), farewell);
     let limit = on.node().env().sleep(on.node().settings().deactivate_timeout);
-    if let Either::Right(_) = select(farewell, limit).await {
-        tracing::warn!(actor = %slot.id, "on_deactivate took too long and was given up");
+    match select(AssertUnwindSafe(work).catch_unwind(), limit).await {
+        Either::Left((Ok(()), _)) => {}
+        Either::Left((Err(_), _)) => tracing::error!(actor = %slot.id, "on_deactivate panicked"),
+        Either::Right(_) => tracing::warn!(actor = %slot.id, "on_deactivate took too long and was given up"),
     }
+    slot.inner.borrow_mut().tokens.clear();
 }

@@ -43,6 +43,8 @@ pub(super) struct Inner<A: VirtualActor> {
     overlapping: Option<Box<FuturesUnordered<Running<A>>>>,
     /// The future of `on_deactivate`; the next activation waits for it.
     pub(super) farewell: Option<ResponseFuture<()>>,
+    /// It has an entry in the idle queue, which lasts over several lives.
+    pub(super) watched: bool,
 }
 
 /// A job that waits.
@@ -67,6 +69,7 @@ impl<A: VirtualActor> Slot<A> {
             running: None,
             overlapping: None,
             farewell: None,
+            watched: false,
         };
         Self { id, hash, inner: RefCell::new(inner) }
     }
@@ -75,7 +78,17 @@ impl<A: VirtualActor> Slot<A> {
     pub(super) fn check(&self, head: &JobHead, bound: usize, on: &ArbiterLocal) -> Result<(), CallError> {
         let mut inner = self.inner.borrow_mut();
         inner.check_cycle(head)?;
-        inner.check_room(head, bound, on)
+        let abandoned = inner.take_abandoned(bound);
+        let full = !head.asks && inner.queue.len() >= bound;
+        drop(inner);
+        for job in abandoned {
+            on.forget(job);
+        }
+        if full {
+            let bound = u32::try_from(bound).unwrap_or(u32::MAX);
+            return Err(CallError::Overloaded { queue: Queue::Inbox, bound });
+        }
+        Ok(())
     }
 
     /// Puts a job at the end of the queue.
@@ -143,6 +156,8 @@ impl<A: VirtualActor> Expire for Slot<A> {
         let mut inner = self.inner.borrow_mut();
         if started {
             if let Some(job) = inner.running_job(call) {
+                // The id belongs to another call soon; the reply of this one is late from now on.
+                job.head.call = None;
                 job.body.fail(error);
             }
             return;
@@ -154,6 +169,8 @@ impl<A: VirtualActor> Expire for Slot<A> {
         if let Some(mut job) = job {
             job.body.fail(error);
             on.job_over();
+            // What stood behind it may be allowed to start now.
+            self.wake();
         }
     }
 }
@@ -169,33 +186,17 @@ impl<A: VirtualActor> Inner<A> {
         Ok(())
     }
 
-    /// A tell is refused when the inbox is full. An ask waits within its deadline: asks are bounded by the
-    /// table of pending calls, and those whose callers have gone are cleared away here.
-    fn check_room(&mut self, head: &JobHead, bound: usize, on: &ArbiterLocal) -> Result<(), CallError> {
+    /// Takes out the jobs whose callers have gone, now and then when the queue is long. A tell is refused when
+    /// the inbox is full; an ask waits within its deadline, bounded by the table of pending calls.
+    fn take_abandoned(&mut self, bound: usize) -> Vec<Queued<A>> {
         let waiting = self.queue.len();
-        if waiting < bound {
-            return Ok(());
+        if waiting < bound || !(waiting == bound || waiting.is_power_of_two()) {
+            return Vec::new();
         }
-        if waiting == bound || waiting.is_power_of_two() {
-            self.clear_abandoned(on);
-        }
-        if !head.asks && self.queue.len() >= bound {
-            return Err(CallError::Overloaded {
-                queue: Queue::Inbox,
-                bound: u32::try_from(bound).unwrap_or(u32::MAX),
-            });
-        }
-        Ok(())
-    }
-
-    fn clear_abandoned(&mut self, on: &ArbiterLocal) {
-        self.queue.retain(|job| {
-            let Some(call) = job.head.call.filter(|_| job.body.is_abandoned()) else { return true };
-            on.end_call(call);
-            on.call_abandoned();
-            on.job_over();
-            false
-        });
+        let (abandoned, kept): (VecDeque<_>, _) =
+            self.queue.drain(..).partition(|job| job.body.is_abandoned());
+        self.queue = kept;
+        abandoned.into()
     }
 
     fn running_job(&mut self, call: CorrelationId) -> Option<&mut Queued<A>> {

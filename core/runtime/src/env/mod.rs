@@ -5,6 +5,7 @@
 
 mod host;
 mod incarnation;
+mod limit;
 mod signals;
 mod timer;
 
@@ -16,6 +17,7 @@ use futures_core::future::{BoxFuture, LocalBoxFuture};
 pub use crate::arbiter::from_outside;
 pub use host::{HostEnvironment, Threads};
 pub use incarnation::incarnation;
+pub(crate) use limit::within;
 pub(crate) use signals::told_to_end;
 pub use timer::EnvironmentTimer;
 

@@ -8,14 +8,14 @@ use std::sync::atomic::AtomicBool;
 use archipelago_protocol::contract::{Directory, PlacementDecision};
 use archipelago_protocol::identity::{ActorId, Kind, Namespace, NodeId, OwnedKey};
 use archipelago_protocol::message::WireId;
-use archipelago_protocol::session::Session;
+use archipelago_protocol::session::{Session, times};
 use archipelago_protocol::time::Millis;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::kinds::MessageEntry;
 use super::{Gate, KindShared, KindSpec, Node, NodeShared, StartError, TypedKind};
 use crate::arbiter::{self, ArbiterShared, Entry};
-use crate::env::{ArbiterRole, Environment};
+use crate::env::{ArbiterRole, Environment, within};
 use crate::events::{Event, EventStream};
 use crate::message::{BoxError, VirtualActor};
 use crate::named::NamedActors;
@@ -85,12 +85,13 @@ impl NodeBuilder {
     pub async fn start(self) -> Result<Node, StartError> {
         let (node, entries) = self.assemble()?;
         session::start(&node)?;
+        let unfinished = Unfinished(&node);
         session::opened(&node).await?;
         if let Err(error) = take_up(&node, entries).await {
-            // Otherwise the session would go on beating for a node that nobody has.
             session::close(&node).await;
             return Err(error);
         }
+        std::mem::forget(unfinished);
         tracing::info!(node = %node.id, namespace = %node.namespace, "node started");
         node.events.publish(Event::NodeStarted { node: node.id });
         Ok(Node::of(node))
@@ -132,6 +133,16 @@ impl NodeBuilder {
             kinds.push(Arc::new(KindShared::new(index, name, idle_after, Arc::clone(spec))));
         }
         Ok(kinds)
+    }
+}
+
+/// A start under way. If it is dropped, the session is given back: otherwise it would beat on for a node that nobody
+/// has.
+struct Unfinished<'a>(&'a NodeShared);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        session::begin_close(self.0);
     }
 }
 
@@ -183,11 +194,15 @@ async fn claim(
 ) -> Result<PlacementDecision, StartError> {
     let give_up = node.env.now() + node.settings.session_ttl;
     loop {
-        match node.directory.claim(key, session, None).await {
-            Ok(decision) => return Ok(decision),
-            Err(error) if node.env.now() >= give_up => return Err(error.into()),
-            Err(error) => {
-                tracing::warn!(%key, %error, "claim unanswered");
+        let attempt = node.directory.claim(key, session, None);
+        match within(&node.env, times::attempt_timeout(session.ttl), attempt).await {
+            Some(Ok(decision)) => return Ok(decision),
+            Some(Err(error)) if node.env.now() >= give_up => return Err(error.into()),
+            None if node.env.now() >= give_up => {
+                return Err(StartError::Session { reason: format!("no answer to the claim of {key}") });
+            }
+            unanswered => {
+                tracing::warn!(%key, ?unanswered, "claim unanswered");
                 node.env.sleep(CLAIM_PAUSE).await;
             }
         }

@@ -51,7 +51,11 @@ impl Node {
     {
         let arbiter = self.shared.arbiter_of(actor.id()?.stable_hash());
         // Always through the queue: on the present arbiter, too, the task must belong to the node.
-        self.shared.enter_work(arbiter, move |local| local.node().env().spawn(Box::pin(task())))
+        self.shared.enter_work(arbiter, move |local| {
+            if !local.is_closed() {
+                local.node().env().spawn(Box::pin(async move { task().await }));
+            }
+        })
     }
 
     /// The node's id, drawn when it started.

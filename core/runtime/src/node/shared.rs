@@ -9,6 +9,7 @@ use archipelago_protocol::activation::DeactivateReason;
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::contract::Directory;
 use archipelago_protocol::identity::{Kind, Namespace, NodeId};
+use archipelago_protocol::time::Millis;
 use metrics::counter;
 
 use super::{Gate, KindShared};
@@ -116,6 +117,15 @@ impl NodeShared {
         tracing::debug!(target, message, %reason, "dead letter");
         let letter = DeadLetter { target, message: message.to_owned(), reason: reason.clone() };
         self.events.publish(Event::DeadLetter(letter));
+    }
+
+    /// Stops serving at once and lets the session run out: others may take over when it has ended.
+    pub(crate) fn give_up(&self, reason: &str) {
+        self.gate.set(Millis::ZERO, Millis::ZERO);
+        tracing::error!(node = %self.id, reason, "the node gives its session up");
+        self.events.publish(Event::SessionLost { node: self.id, reason: reason.to_owned() });
+        self.session.send_replace(SessionState::Lost(reason.to_owned()));
+        self.wake_arbiters();
     }
 
     pub(crate) fn kind_index(&self, kind: &Kind) -> Option<u32> {

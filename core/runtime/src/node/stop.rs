@@ -4,18 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use archipelago_protocol::identity::{OwnedKey, Placement};
+use archipelago_protocol::session::times;
 use archipelago_protocol::time::Millis;
-use futures_util::future::{Either, join_all, select};
+use futures_util::future::join_all;
 use tokio::sync::oneshot;
 
 use super::{Node, NodeShared, StopError};
-use crate::arbiter::{Drained, Entry};
+use crate::arbiter::{Drained, Entry, Survey};
+use crate::env::within;
 use crate::events::Event;
 use crate::session;
 
 impl Node {
     /// Takes no new work, finishes what is under way within the budget, deactivates every actor with its hook
-    /// run, and gives the node's session back.
+    /// run, and gives the node's session back. Run it to its end: a stop that is dropped half-way stays half-way.
     ///
     /// # Errors
     ///
@@ -27,50 +29,105 @@ impl Node {
         }
         node.events().publish(Event::NodeStopping { node: node.id() });
         let until = node.env().now() + node.settings().stop_budget;
-        let drained = join_all((0..node.arbiters.len()).map(|index| drain(node, index, until))).await;
-        let rest = drained.into_iter().fold(Drained::default(), |sum, one| Drained {
-            jobs: sum.jobs + one.jobs,
-            actors: sum.actors + one.actors,
-        });
-        release_kinds(node).await;
-        session::close(node).await;
-        tracing::info!(node = %node.id(), jobs = rest.jobs, actors = rest.actors, "node stopped");
-        if rest == Drained::default() {
-            return Ok(());
+        let arbiters = 0..u16::try_from(node.arbiters.len()).unwrap_or(u16::MAX);
+        let reports = join_all(arbiters.clone().map(|index| ask_to_drain(node, index, until))).await;
+        wait_until_all_are_quiet(node, until).await;
+        let drained = join_all(reports.into_iter().map(|report| report_of(node, report, until))).await;
+        let stuck = drained.contains(&None);
+        if stuck {
+            // A handler still runs and cannot be stopped: what it works on must not be given away. The session
+            // runs out by itself.
+            node.give_up("a handler blocks its arbiter");
+        } else {
+            release_kinds(node).await;
+            session::close(node).await;
         }
-        Err(StopError::Unfinished { jobs: rest.jobs, actors: rest.actors })
+        summed_up(node, drained)
     }
 }
 
-/// Drains one arbiter. One that does not even answer, because a handler blocks it, counts as unfinished.
-async fn drain(node: &Arc<NodeShared>, index: usize, until: Millis) -> Drained {
-    let index = u16::try_from(index).unwrap_or(u16::MAX);
+fn summed_up(node: &NodeShared, drained: Vec<Option<Drained>>) -> Result<(), StopError> {
+    let one_of_each = Drained { jobs: 1, actors: 1 };
+    let rest = drained.into_iter().map(|one| one.unwrap_or(one_of_each));
+    let (jobs, actors) = rest.fold((0, 0), |(jobs, actors), one| (jobs + one.jobs, actors + one.actors));
+    tracing::info!(node = %node.id(), jobs, actors, "node stopped");
+    if (jobs, actors) == (0, 0) { Ok(()) } else { Err(StopError::Unfinished { jobs, actors }) }
+}
+
+type Report = oneshot::Receiver<Drained>;
+
+/// Asks one arbiter to drain; `None` if it does not even take the request.
+async fn ask_to_drain(node: &NodeShared, index: u16, until: Millis) -> Option<Report> {
     let (done, report) = oneshot::channel();
-    let entry = Entry::Drain { until, done };
-    let stuck = Drained { jobs: 1, actors: 1 };
-    let patience = node.env().sleep(until.since(node.env().now()) + STUCK_AFTER);
-    let asked = async {
-        // Waits for room: a full way in is no reason not to stop.
-        node.arbiter(index).ingress().send(entry).await.ok()?;
-        report.await.ok()
-    };
-    match select(std::pin::pin!(asked), patience).await {
-        // An arbiter that is gone has nothing left.
-        Either::Left((report, _)) => report.unwrap_or_default(),
-        Either::Right(_) => stuck,
+    // Waits for room: a full way in is no reason not to stop.
+    let asked = node.arbiter(index).ingress().send(Entry::Drain { until, done });
+    within(node.env(), left(node, until), asked).await?.ok();
+    Some(report)
+}
+
+/// What an arbiter could not finish; `None` if it does not say, because a handler blocks it.
+async fn report_of(node: &NodeShared, report: Option<Report>, until: Millis) -> Option<Drained> {
+    let report = within(node.env(), left(node, until), report?).await?;
+    // An arbiter that is gone has nothing left.
+    Some(report.unwrap_or_default())
+}
+
+/// Waits until no arbiter has work left, and tells them all. What one has finished may still send to another, so
+/// two surveys in a row must find no work, and none that came in between.
+async fn wait_until_all_are_quiet(node: &NodeShared, until: Millis) {
+    let mut before = None;
+    while node.env().now() < until {
+        let surveys =
+            join_all((0_u16..).zip(&node.arbiters).map(|(index, _)| survey(node, index, until))).await;
+        let accepted: u64 = surveys.iter().fold(0, |sum, survey| sum.wrapping_add(survey.accepted));
+        let quiet = surveys.iter().all(|survey| survey.open == 0);
+        if quiet && before == Some(accepted) {
+            break;
+        }
+        before = quiet.then_some(accepted);
+        if !quiet {
+            node.env().sleep(SURVEY_PAUSE).await;
+        }
     }
+    for (index, _) in (0_u16..).zip(&node.arbiters) {
+        // An arbiter that has ended need not know; one whose way in is full ends by its deadline.
+        let _ = node.enter(index, Entry::AllQuiet);
+    }
+}
+
+/// How much an arbiter has to do; one that is gone has nothing.
+async fn survey(node: &NodeShared, index: u16, until: Millis) -> Survey {
+    let (answer, survey) = oneshot::channel();
+    let ask = async {
+        node.arbiter(index).ingress().send(Entry::Survey(answer)).await.ok()?;
+        survey.await.ok()
+    };
+    let stuck = Survey { open: 1, accepted: 0 };
+    let limit = until.since(node.env().now());
+    within(node.env(), limit, ask).await.map_or(stuck, Option::unwrap_or_default)
+}
+
+fn left(node: &NodeShared, until: Millis) -> Millis {
+    until.since(node.env().now()) + STUCK_AFTER
 }
 
 /// Gives the kinds back, so that others need not wait for the session to end. Closing the session does it too.
 async fn release_kinds(node: &Arc<NodeShared>) {
-    for kind in node.kinds().iter().filter(|kind| kind.elsewhere().is_none()) {
+    let releases = node.kinds().iter().filter(|kind| kind.elsewhere().is_none()).map(|kind| async move {
         let key = OwnedKey::shard(kind.kind().clone(), 0);
         let placement = Placement { key, node: node.id(), generation: kind.generation() };
         if let Err(error) = node.directory().release(&placement).await {
             tracing::debug!(kind = kind.name(), %error, "release unanswered");
         }
+    });
+    let limit = times::attempt_timeout(node.settings().session_ttl);
+    if within(node.env(), limit, join_all(releases)).await.is_none() {
+        tracing::warn!(node = %node.id(), "not every kind was given back in time");
     }
 }
 
 /// How long after its deadline an arbiter may still report.
 const STUCK_AFTER: Millis = Millis(1_000);
+
+/// How long to wait between two surveys that found work.
+const SURVEY_PAUSE: Millis = Millis(2);

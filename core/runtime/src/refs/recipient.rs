@@ -13,8 +13,11 @@ pub(super) fn start<M: RemoteMessage>(to: MessageRef<M>) -> Result<Recipient<M>,
     let (sender, receiver) = channel::channel(MAILBOX);
     let route = to.binding().route()?;
     let node = std::sync::Arc::clone(route.node);
-    node.on_arbiter(route.arbiter, move |_| {
-        Context::with_receiver(receiver).run(Forwarder { to });
+    // Always through the queue: the forwarder must belong to the node's own tasks.
+    node.enter_work(route.arbiter, move |local| {
+        if !local.is_closed() {
+            Context::with_receiver(receiver).run(Forwarder { to });
+        }
     })?;
     Ok(Addr::new(sender).recipient())
 }

@@ -54,9 +54,11 @@ pub(crate) fn tell<R: Send + 'static>(
     job: impl Submit<R>,
 ) -> Result<(), CallError> {
     let Route { node, kind, arbiter, target } = to.route()?;
-    let scope = with_trace(inherited_by_tell(), options);
+    let scope = inherited_by_tell();
+    let inside = scope.is_some();
+    let scope = with_trace(scope, options);
     let deadline = options.timeout.map_or(Millis::MAX, |ttl| node.env().now() + Millis::from_duration(ttl));
-    let head = JobHead { call: None, asks: false, deadline, flags: flags | options.flags, scope };
+    let head = JobHead { call: None, asks: false, inside, deadline, flags: flags | options.flags, scope };
     match local(node, arbiter) {
         Some(local) => job.submit(kind, target, head, None, &local),
         None => {
@@ -79,15 +81,17 @@ fn ask_on<R: Send + 'static>(
 ) -> Result<Call<R>, CallError> {
     let Route { node, kind, arbiter, target } = *route;
     let timeout = options.timeout.map_or(node.settings().call_timeout, Millis::from_duration);
-    let now = now_for(node, timeout);
-    let scope = with_trace(inherited(), options);
+    let scope = inherited();
+    let inside = scope.is_some();
+    let now = now_for(node, timeout, scope.as_deref());
+    let scope = with_trace(scope, options);
     let own = now + timeout;
     let deadline =
         scope.as_ref().and_then(|scope| scope.deadline).map_or(own, |inherited| inherited.min(own));
     if deadline <= now {
         return Err(CallError::Timeout { started: false });
     }
-    let head = JobHead { call: None, asks: true, deadline, flags: flags | options.flags, scope };
+    let head = JobHead { call: None, asks: true, inside, deadline, flags: flags | options.flags, scope };
     let (caller, answer) = answer_channel();
     match local(node, arbiter) {
         Some(local) => {
@@ -120,9 +124,11 @@ fn with_trace(scope: Option<Arc<CallScope>>, options: CallOptions) -> Option<Arc
     Some(Arc::new(CallScope { trace: Some(trace), ..scope }))
 }
 
-/// The time a deadline is counted from. For a long one the coarse clock will do, rounded up: no call ends early.
-fn now_for(node: &NodeShared, timeout: Millis) -> Millis {
-    if timeout < Millis(1_000) { node.env().now() } else { node.env().coarse() + COARSE_LAG }
+/// The time a deadline is counted from. For a long one of its own the coarse clock will do, rounded up: no call ends
+/// early.
+fn now_for(node: &NodeShared, timeout: Millis, scope: Option<&CallScope>) -> Millis {
+    let inherits = scope.is_some_and(|scope| scope.deadline.is_some());
+    if inherits || timeout < Millis(1_000) { node.env().now() } else { node.env().coarse() + COARSE_LAG }
 }
 
 /// Ends the wait of a caller on another thread when the actor's arbiter is stuck and cannot do it. Only where
