@@ -9,7 +9,9 @@ use archipelago_protocol::identity::{ActivationRecord, ActorId, Generation, Node
 
 use crate::call::remaining;
 use crate::catalog::Target;
+use crate::message::VirtualActor;
 use crate::node::{Node, NodeShared};
+use crate::refs::ActorRef;
 
 /// One activation of an actor, as `on_activate` gets it. Cheap to clone; keep it to use it later.
 #[derive(Clone)]
@@ -65,6 +67,12 @@ impl Activation {
     /// Actor, node, generation and time of this activation as one value.
     pub fn record(&self) -> &ActivationRecord {
         &self.inner.record
+    }
+
+    /// The actor itself, as others see it; `None` if it is no `A`.
+    pub fn actor_ref<A: VirtualActor>(&self) -> Option<ActorRef<A>> {
+        let Inner { target, node, .. } = &*self.inner;
+        (target.id.kind().as_str() == A::KIND).then(|| ActorRef::on(node, target.id.key().as_str()))
     }
 
     /// Asks for deactivation once the messages that run now have ended. Those that wait are handled by the next

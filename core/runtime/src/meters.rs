@@ -12,6 +12,7 @@ pub(crate) struct ArbiterMeters {
     pub(crate) timeouts: Counter,
     pub(crate) open_jobs: Gauge,
     pub(crate) pending_calls: Gauge,
+    pub(crate) ingress: Gauge,
 }
 
 impl ArbiterMeters {
@@ -22,7 +23,8 @@ impl ArbiterMeters {
             cancelled_calls: counter!("archipelago_cancelled_calls_total", "arbiter" => arbiter.clone()),
             timeouts: counter!("archipelago_call_timeouts_total", "arbiter" => arbiter.clone()),
             open_jobs: gauge!("archipelago_open_jobs", "arbiter" => arbiter.clone()),
-            pending_calls: gauge!("archipelago_pending_calls", "arbiter" => arbiter),
+            pending_calls: gauge!("archipelago_pending_calls", "arbiter" => arbiter.clone()),
+            ingress: gauge!("archipelago_ingress_entries", "arbiter" => arbiter),
         }
     }
 }

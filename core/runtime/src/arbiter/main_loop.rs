@@ -108,7 +108,7 @@ impl MainLoop {
         let now = self.local.now();
         self.local.sweep_calls(now);
         self.local.sweep_idle(now);
-        self.local.measure();
+        self.local.measure(self.entries.len());
         if self.drained(now) {
             return Poll::Ready(());
         }
@@ -151,7 +151,8 @@ impl MainLoop {
     /// Arms the timer for the next sweep; true if that is due already.
     fn timer_is_due(&mut self, now: Millis, cx: &mut Context<'_>) -> bool {
         let look = self.drain.as_ref().map(|(drain, _)| drain.next_look(now));
-        let Some(at) = self.local.next_wake().into_iter().chain(look).min() else {
+        let measure = (self.local.open_jobs() > 0).then_some(now + MEASURE_EVERY);
+        let Some(at) = self.local.next_wake().into_iter().chain(look).chain(measure).min() else {
             self.timer = None;
             return false;
         };
@@ -214,6 +215,9 @@ impl Drop for MainLoop {
 
 /// How many entries are let in before activations and sweeps get their turn.
 const BATCH: usize = 256;
+
+/// How old the gauges of a busy arbiter may be.
+const MEASURE_EVERY: Millis = Millis(1_000);
 
 /// How far apart two sweeps are at least.
 const SWEEP_GRAIN: Millis = Millis(10);

@@ -232,7 +232,8 @@ impl ArbiterLocal {
     }
 
     /// Shows how much is under way.
-    pub(super) fn measure(&self) {
+    pub(super) fn measure(&self, ingress: usize) {
+        self.meters.ingress.set(ingress as f64);
         self.meters.open_jobs.set(self.open_jobs.get() as f64);
         self.meters.pending_calls.set(self.calls.borrow().len() as f64);
     }

@@ -1,0 +1,116 @@
+//! What can be seen of a node from outside: metrics and traces.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
+
+mod support;
+
+use std::io::Write;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use archipelago::prelude::*;
+use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+use support::{Log, Panic, Probe, SayDetached, builder, eventually, say};
+
+/// The recorder of this process; tests may share it, so they only look at what grows.
+fn snapshotter() -> &'static Snapshotter {
+    static SNAPSHOTTER: OnceLock<Snapshotter> = OnceLock::new();
+    SNAPSHOTTER.get_or_init(|| {
+        let recorder = DebuggingRecorder::new();
+        let snapshotter = recorder.snapshotter();
+        recorder.install().unwrap();
+        snapshotter
+    })
+}
+
+/// Every metric as `name{label=value}` with its value.
+fn metrics() -> Vec<(String, f64)> {
+    let all = snapshotter().snapshot().into_vec();
+    let read = |(key, _, _, value): (metrics_util::CompositeKey, _, _, DebugValue)| {
+        let labels: Vec<String> =
+            key.key().labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
+        let value = match value {
+            DebugValue::Counter(count) => count as f64,
+            DebugValue::Gauge(value) => value.into_inner(),
+            DebugValue::Histogram(values) => values.len() as f64,
+        };
+        (format!("{}{{{}}}", key.key().name(), labels.join(",")), value)
+    };
+    all.into_iter().map(read).collect()
+}
+
+async fn probe_node(log: &Log) -> Node {
+    let log = log.clone();
+    builder().actor_with(move |_, _| Probe::new(&log)).start().await.unwrap()
+}
+
+/// Proves: R486
+#[actix::test]
+async fn queues_and_lives_are_counted_and_no_actor_is_a_label() {
+    snapshotter();
+    let log = Log::default();
+    let node = probe_node(&log).await;
+    let secret = node.actor::<Probe>("secret-key");
+    let slow = secret.send(SayDetached { what: "slow".to_owned(), ms: 1_300 });
+    eventually("the handler starts", || log.count("begin slow") == 1).await;
+    for _ in 0..7 {
+        secret.tell(say("waits")).unwrap();
+    }
+    let mut deepest = 0.0_f64;
+    for _ in 0..150 {
+        let depth = metrics().into_iter().find(|(name, _)| name == "archipelago_open_jobs{arbiter=0}");
+        deepest = deepest.max(depth.map_or(0.0, |(_, depth)| depth));
+        actix::clock::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert!(deepest >= 8.0, "eight jobs were open, {deepest} were shown");
+    slow.await.unwrap();
+    assert!(secret.send(Panic).await.is_err());
+    node.stop().await.unwrap();
+    let names: Vec<String> = metrics().into_iter().map(|(name, _)| name).collect();
+    for wanted in [
+        "archipelago_messages_total{kind=Probe}",
+        "archipelago_activations_total{kind=Probe}",
+        "archipelago_deactivations_total{kind=Probe,reason=panicked}",
+        "archipelago_active_actors{kind=Probe}",
+        "archipelago_pending_calls{arbiter=0}",
+        "archipelago_ingress_entries{arbiter=0}",
+        "archipelago_late_replies_total{arbiter=0}",
+    ] {
+        assert!(names.iter().any(|name| name == wanted), "{wanted} is missing in {names:?}");
+    }
+    assert!(names.iter().all(|name| name.starts_with("archipelago_")), "{names:?}");
+    assert!(!names.iter().any(|name| name.contains("secret-key")), "{names:?}");
+}
+
+#[derive(Clone, Default)]
+struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Proves: R24, R487
+#[actix::test]
+async fn actor_ids_are_readable_in_traces() {
+    let sink = Sink::default();
+    let writer = sink.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_span_events(tracing_subscriber::fmt::format::FmtSpan::CLOSE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _on = tracing::subscriber::set_default(subscriber);
+    let node = probe_node(&Log::default()).await;
+    node.actor::<Probe>("alice").send(say("hello")).await.unwrap();
+    node.stop().await.unwrap();
+    let text = String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
+    let line =
+        text.lines().find(|line| line.contains("handle{")).unwrap_or_else(|| panic!("no span in {text}"));
+    assert!(line.contains("actor=default::Probe/alice") && line.contains("archipelago.Say"), "{line}");
+}
