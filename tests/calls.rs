@@ -241,6 +241,55 @@ async fn callers_on_other_threads_are_served_in_order() {
     node.stop().await.unwrap();
 }
 
+/// Cannot be encoded, and says so loudly.
+#[derive(Clone)]
+struct Unspeakable(u32);
+
+impl serde::Serialize for Unspeakable {
+    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        panic!("a local message was encoded")
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Unspeakable {
+    fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        panic!("a local message was decoded")
+    }
+}
+
+#[remote(Option<Unspeakable>)]
+struct Whisper(Unspeakable);
+
+#[derive(Default, VirtualActor)]
+#[virtual_actor(handles(Whisper))]
+struct Listener;
+
+impl Actor for Listener {
+    type Context = Context<Self>;
+}
+
+impl Handler<Whisper> for Listener {
+    type Result = Option<Unspeakable>;
+
+    fn handle(&mut self, Whisper(secret): Whisper, _: &mut Context<Self>) -> Self::Result {
+        Some(secret)
+    }
+}
+
+#[actix::test]
+async fn a_local_call_never_serialises() {
+    let settings = archipelago::config::Settings::default();
+    let same_thread = builder().actor::<Listener>().start().await.unwrap();
+    let other_thread = Node::builder().settings(settings).actor::<Listener>().start().await.unwrap();
+    for node in [same_thread, other_thread] {
+        let heard = node.actor::<Listener>("l").send(Whisper(Unspeakable(7))).await.unwrap();
+        assert_eq!(heard.map(|secret| secret.0), Some(7));
+        let heard = node.actor::<Listener>("l").message_ref().send(Whisper(Unspeakable(8))).await.unwrap();
+        assert_eq!(heard.map(|secret| secret.0), Some(8));
+        node.stop().await.unwrap();
+    }
+}
+
 /// Overlap with each other.
 #[remote(u32, always_interleave)]
 struct Peek;

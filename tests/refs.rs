@@ -109,8 +109,11 @@ async fn an_invalid_key_is_an_error_and_never_a_panic() {
         assert!(matches!(bad.send(say("x")).await, Err(CallError::InvalidId { .. })));
         assert!(matches!(bad.tell(say("x")), Err(CallError::InvalidId { .. })));
         assert!(matches!(bad.deactivate(), Err(CallError::InvalidId { .. })));
+        assert!(matches!(node.try_actor::<Probe>(key), Err(CallError::InvalidId { .. })));
         assert!(serde_json::to_string(&bad).is_err());
     }
+    assert!(matches!(node.try_actor::<Greeter>("g"), Err(CallError::UnknownKind { .. })));
+    assert_eq!(node.try_actor::<Probe>("fine").unwrap(), node.actor::<Probe>("fine"));
     node.stop().await.unwrap();
 }
 

@@ -46,41 +46,43 @@ impl<A: VirtualActor> Inbox<A> {
     fn start_jobs(&mut self, actor: &mut A, ctx: &mut Context<A>, cx: &mut TaskContext<'_>) -> bool {
         let mut now = self.on.coarse();
         for _ in 0..BUDGET {
-            if ctx.waiting() {
+            if ctx.waiting() || !self.take_job(now) {
                 return false;
             }
-            let Some((token, job)) = self.next_job(now) else { return false };
-            let ran = self.run(token, job, actor, ctx);
+            let ran = self.run(actor, ctx);
             // One reading ends this job and begins the next.
             now = self.on.coarse();
-            match ran {
-                Some((Ran::Done, token, job)) => self.job_ended(token, job, now),
-                Some((Ran::Awaiting, token, job)) => {
+            match (ran, self.on_stack.take()) {
+                (Ran::Done, Some((token, job))) => self.job_ended(token, job, now),
+                (Ran::Awaiting, Some((token, job))) => {
                     self.slot.keep_running(Running { token, job: Some(job) });
                     self.poll_replies(cx);
                 }
-                None => {}
+                (_, None) => {}
             }
         }
         true
     }
 
-    /// The next job that may start, marked as started; those that may not start any more are refused.
-    fn next_job(&self, now: Millis) -> Option<(u64, Queued<A>)> {
+    /// Puts the next job that may start on the stack, marked as started; false if there is none. Those that may not
+    /// start any more are refused.
+    fn take_job(&mut self, now: Millis) -> bool {
         loop {
             let mut inner = self.slot.inner.borrow_mut();
-            let flags = inner.queue.front()?.head.flags;
+            let Some(flags) = inner.queue.front().map(|job| job.head.flags) else { return false };
             let rule = if broken(Mutant::InterleavesAlways) { Interleave::Always } else { A::INTERLEAVE };
             if !inner.life.may_start(flags, rule) {
-                return None;
+                return false;
             }
-            let job = inner.queue.pop_front()?;
+            let Some(job) = inner.queue.pop_front() else { return false };
             match self.may_start(&job, now) {
                 Ok(()) => {
                     let token = self.on.new_token();
                     inner.life.job_started(now, flags);
                     inner.tokens.push(token);
-                    return Some((token, job));
+                    drop(inner);
+                    self.on_stack = Some((token, job));
+                    return true;
                 }
                 Err(refusal) => {
                     drop(inner);
@@ -106,25 +108,18 @@ impl<A: VirtualActor> Inbox<A> {
     }
 
     /// Calls the handler. The job stays with the inbox meanwhile, so that a panic does not lose its caller.
-    fn run(
-        &mut self,
-        token: u64,
-        job: Queued<A>,
-        actor: &mut A,
-        ctx: &mut Context<A>,
-    ) -> Option<(Ran, u64, Queued<A>)> {
+    fn run(&mut self, actor: &mut A, ctx: &mut Context<A>) -> Ran {
+        let Some((token, job)) = &mut self.on_stack else { return Ran::Done };
         let span = tracing::debug_span!("handle", actor = %self.slot.id, message = job.body.name());
-        begin(token, ArbiterLocal::deadline_of(&job.head), &job.head.scope);
-        let (_, job) = self.on_stack.insert((token, job));
-        let ran = span.in_scope(|| job.body.run(actor, ctx));
-        self.on_stack.take().map(|(token, job)| (ran, token, job))
+        begin(*token, ArbiterLocal::deadline_of(&job.head), &job.head.scope);
+        span.in_scope(|| job.body.run(actor, ctx))
     }
 
     fn job_ended(&self, token: u64, job: Queued<A>, now: Millis) {
         let Queued { head, body } = job;
         let mut inner = self.slot.inner.borrow_mut();
         inner.life.job_ended(now, head.flags);
-        inner.tokens.retain(|running| *running != token);
+        inner.forget_token(token);
         drop(inner);
         self.on.job_over();
         self.on.hold_reply(&head, body);

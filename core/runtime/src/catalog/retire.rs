@@ -98,7 +98,7 @@ async fn linger<A: VirtualActor>(slot: &Slot<A>, on: &ArbiterLocal) {
         while let Some((token, job)) = slot.poll_running(cx) {
             let mut inner = slot.inner.borrow_mut();
             inner.life.job_ended(on.coarse(), job.head.flags);
-            inner.tokens.retain(|running| *running != token);
+            inner.forget_token(token);
             drop(inner);
             on.job_over();
             on.hold_reply(&job.head, job.body);

@@ -199,6 +199,13 @@ impl<A: VirtualActor> Inner<A> {
         abandoned.into()
     }
 
+    /// Notes that the job with this token runs no longer.
+    pub(super) fn forget_token(&mut self, token: u64) {
+        if let Some(at) = self.tokens.iter().position(|running| *running == token) {
+            self.tokens.swap_remove(at);
+        }
+    }
+
     fn running_job(&mut self, call: CorrelationId) -> Option<&mut Queued<A>> {
         let overlapping = self.overlapping.iter_mut().flat_map(|many| many.iter_mut());
         let running = self.running.iter_mut().map(|running| &mut **running).chain(overlapping);

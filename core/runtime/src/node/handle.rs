@@ -24,9 +24,20 @@ impl Node {
     }
 
     /// The actor of type `A` with this key. Costs nothing but the ref: the actor comes to life with its first
-    /// message. An invalid key shows when something is sent; [`ActorRef::id`] tells early.
+    /// message. An invalid key shows when something is sent; [`try_actor`](Self::try_actor) tells early.
     pub fn actor<A: VirtualActor>(&self, key: impl AsRef<str>) -> ActorRef<A> {
         ActorRef::on(&self.shared, key.as_ref())
+    }
+
+    /// The actor of type `A` with this key, if the key can be one and the node hosts such actors.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::InvalidId`] or [`CallError::UnknownKind`]: what every message to it would be answered with.
+    pub fn try_actor<A: VirtualActor>(&self, key: impl AsRef<str>) -> Result<ActorRef<A>, CallError> {
+        let actor = self.actor(key);
+        actor.usable()?;
+        Ok(actor)
     }
 
     /// The actor of a kind that is only known by name.

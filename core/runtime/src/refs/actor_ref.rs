@@ -124,6 +124,11 @@ impl<A: VirtualActor> ActorRef<A> {
         Ok(())
     }
 
+    /// Whether messages can get on their way.
+    pub(crate) fn usable(&self) -> Result<(), CallError> {
+        self.binding.route().map(|_| ())
+    }
+
     /// The actor's id.
     ///
     /// # Errors
