@@ -16,9 +16,7 @@ fn steps(options: Options) -> Vec<Step> {
     vec![
         Step::vital("build", |w| w.cargo(&["test", "--workspace", "--no-run", "--quiet"])),
         Step::new("simulation", move |w| sim::sweep(w, options.seeds)),
-        Step::new("mutants", |w| {
-            w.cargo(&["test", "--package", "archipelago-sim", "--features", "mutants", "--quiet"])
-        }),
+        Step::new("mutants", |w| w.cargo(&test::MUTANTS)),
         Step::new("repeated tests", move |w| repeated_tests(w, options.repeat)),
     ]
 }

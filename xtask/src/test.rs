@@ -10,6 +10,10 @@ use crate::sim;
 use crate::step::{Outcome, Step, run_all};
 use crate::workspace::Workspace;
 
+/// Deliberate bugs of the runtime, each of which the simulator must find.
+pub(crate) const MUTANTS: [&str; 7] =
+    ["test", "--package", "archipelago-sim", "--features", "mutants", "--test", "mutants"];
+
 /// How many seeds the simulator sweeps for every change.
 const SEEDS: u64 = 500;
 
@@ -27,6 +31,7 @@ fn steps() -> Vec<Step> {
         Step::new("tests", |w| tests(w)),
         Step::new("doc tests", |w| w.cargo_keeping(&["test", "--workspace", "--doc"], counts_tests)),
         Step::new("simulation", |w| sim::sweep(w, SEEDS)),
+        Step::new("mutants", |w| w.cargo_keeping(&MUTANTS, counts_tests)),
         Step::new("examples", |w| examples(w)),
     ]
 }

@@ -157,7 +157,9 @@ impl<A: VirtualActor> Expire for Slot<A> {
         if started {
             if let Some(job) = inner.running_job(call) {
                 // The id belongs to another call soon; the reply of this one is late from now on.
-                job.head.call = None;
+                if !broken(Mutant::LateReplyCompletes) {
+                    job.head.call = None;
+                }
                 job.body.fail(error);
             }
             return;
