@@ -208,7 +208,8 @@ async fn pending_calls_are_bounded() {
 #[actix::test]
 async fn tells_are_handled_in_order_and_expect_no_answer() {
     let log = Log::default();
-    let node = probe_node(&log, &[]).await;
+    // A tell that waited for an answer would take the only place.
+    let node = probe_node(&log, &[("calls.pending", "1")]).await;
     let alice = node.actor::<Probe>("alice");
     for n in 0..10 {
         alice.tell(say(&n.to_string())).unwrap();

@@ -125,6 +125,23 @@ impl Life {
         if self.state == ActivationState::Valid && self.running == 0 { self.leaving } else { None }
     }
 
+    /// One look for idleness: asks the activation to leave if it has been idle for `idle_after` and no message is
+    /// `waiting`; otherwise answers when to look again, always later than `now`. `None` if it leaves anyway.
+    pub fn look_for_idleness(&mut self, now: Millis, idle_after: Millis, waiting: bool) -> Option<Millis> {
+        if self.leaving.is_some() {
+            return None;
+        }
+        match self.idle_at(idle_after) {
+            Some(due) if due > now => Some(due),
+            Some(_) if !waiting => {
+                self.leave(DeactivateReason::Idle);
+                None
+            }
+            // Busy now. Looked at again soon: messages that keep nothing alive must not put its end off for long.
+            _ => Some(now + Millis((idle_after.0 / 10).max(1))),
+        }
+    }
+
     /// When the activation will have been idle for `idle_after`; `None` while it is not idling.
     pub fn idle_at(&self, idle_after: Millis) -> Option<Millis> {
         let idling = self.state == ActivationState::Valid && self.running == 0 && self.leaving.is_none();
@@ -223,6 +240,20 @@ mod tests {
         assert_eq!(life.idle_at(Millis(100)), None, "a running job is not idle");
         life.job_ended(Millis(90), PLAIN);
         assert_eq!(life.idle_at(Millis(100)), Some(Millis(190)));
+    }
+
+    /// Proves: R311, R318
+    #[test]
+    fn a_busy_look_is_repeated_soon_so_that_quiet_messages_do_not_put_the_end_off() {
+        let mut life = valid();
+        assert_eq!(life.look_for_idleness(Millis(60), Millis(100), false), Some(Millis(100)));
+        life.job_started(Millis(99), QUIET);
+        assert_eq!(life.look_for_idleness(Millis(100), Millis(100), false), Some(Millis(110)), "it works");
+        life.job_ended(Millis(105), QUIET);
+        assert_eq!(life.look_for_idleness(Millis(110), Millis(100), true), Some(Millis(120)), "one waits");
+        assert_eq!(life.look_for_idleness(Millis(120), Millis(100), false), None);
+        assert_eq!(life.leaving(), Some(DeactivateReason::Idle));
+        assert_eq!(life.look_for_idleness(Millis(130), Millis(0), false), None);
     }
 
     #[test]

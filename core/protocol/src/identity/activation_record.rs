@@ -59,6 +59,8 @@ mod tests {
         assert!(new.is_newer_than(&old));
         assert!(!old.is_newer_than(&new));
         assert!(!new.is_newer_than(&new));
+        let moved = ActivationRecord { node: NodeId::new(2), ..new.clone() };
+        assert!(moved.is_newer_than(&old), "the same actor, later and elsewhere");
         assert!(!record("n::K/b", 9, 3_000).is_newer_than(&old));
     }
 

@@ -10,7 +10,7 @@ use archipelago_protocol::call::{CallError, CallTable, Ended, Queue, Start};
 use archipelago_protocol::identity::{ActorId, CorrelationId};
 use archipelago_protocol::time::Millis;
 
-use crate::catalog::{AnyKind, JobHead, KindCatalog, Queued, Reply};
+use crate::catalog::{AnyKind, Job, JobHead, KindCatalog, Queued, Reply};
 use crate::message::VirtualActor;
 use crate::meters::ArbiterMeters;
 use crate::mutants::{Mutant, broken};
@@ -21,7 +21,7 @@ pub(crate) struct ArbiterLocal {
     node: Arc<NodeShared>,
     kinds: Box<[Box<dyn AnyKind>]>,
     calls: RefCell<CallTable<Rc<dyn Expire>>>,
-    outbox: RefCell<Vec<(CorrelationId, Box<dyn Reply>)>>,
+    outbox: RefCell<Vec<Box<Job<dyn Reply>>>>,
     next_token: Cell<u64>,
     /// Jobs accepted and not ended, over all kinds.
     open_jobs: Cell<usize>,
@@ -101,11 +101,11 @@ impl ArbiterLocal {
     // ---- replies ----
 
     /// Keeps the reply of a call until it may leave.
-    pub(crate) fn hold_reply(&self, head: &JobHead, reply: Box<dyn Reply>) {
-        match head.call {
-            Some(call) => self.outbox.borrow_mut().push((call, reply)),
-            None if head.asks => self.meters.late_replies.increment(1),
-            None => {}
+    pub(crate) fn hold_reply(&self, job: Box<Job<dyn Reply>>) {
+        if job.head.call.is_some() {
+            self.outbox.borrow_mut().push(job);
+        } else if job.head.asks {
+            self.meters.late_replies.increment(1);
         }
     }
 
@@ -117,16 +117,17 @@ impl ArbiterLocal {
         }
         let may_answer = self.node.gate().may_answer(self.now());
         let mut held = std::mem::take(&mut *self.outbox.borrow_mut());
-        for (call, mut reply) in held.drain(..) {
+        for mut job in held.drain(..) {
+            let Some(call) = job.head.call else { continue };
             if !self.end_call(call) {
                 if broken(Mutant::LateReplyCompletes) {
                     self.end_successor(call);
                 }
                 self.meters.late_replies.increment(1);
             } else if may_answer {
-                reply.release();
+                job.body.release();
             } else {
-                reply.fail(CallError::Stopped);
+                job.body.fail(CallError::Stopped);
             }
         }
         // Keeps the room for the next batch.
@@ -154,19 +155,20 @@ impl ArbiterLocal {
     }
 
     /// Tells whoever waits for a job that it will never start; a tell becomes a dead letter.
-    pub(crate) fn refuse<A: VirtualActor>(&self, actor: &ActorId, job: Queued<A>, error: CallError) {
-        let Queued { head, mut body } = job;
-        match head.call {
+    #[expect(clippy::boxed_local, reason = "a job is passed by its box, whose contents are unsized")]
+    pub(crate) fn refuse<A: VirtualActor>(&self, actor: &ActorId, mut job: Queued<A>, error: CallError) {
+        match job.head.call {
             Some(call) => {
                 self.end_call(call);
-                body.fail(error);
+                job.body.fail(error);
             }
-            None => self.node.dead_letter(actor.to_string(), body.name(), &error),
+            None => self.node.dead_letter(actor.to_string(), job.body.name(), &error),
         }
         self.job_over();
     }
 
     /// Lets go of a job that nobody waits for.
+    #[expect(clippy::boxed_local, reason = "a job is passed by its box, whose contents are unsized")]
     pub(crate) fn forget<A: VirtualActor>(&self, job: Queued<A>) {
         if let Some(call) = job.head.call {
             self.end_call(call);

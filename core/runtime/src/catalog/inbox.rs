@@ -14,8 +14,8 @@ use archipelago_protocol::activation::{ActivationState, DeactivateReason, Interl
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::time::Millis;
 
-use super::job::Ran;
-use super::slot::{Queued, Running, Slot};
+use super::job::{Queued, Ran};
+use super::slot::{Running, Slot};
 use crate::arbiter::{ArbiterLocal, not_serving};
 use crate::call::{Entered, begin, enter};
 use crate::message::VirtualActor;
@@ -116,13 +116,12 @@ impl<A: VirtualActor> Inbox<A> {
     }
 
     fn job_ended(&self, token: u64, job: Queued<A>, now: Millis) {
-        let Queued { head, body } = job;
         let mut inner = self.slot.inner.borrow_mut();
-        inner.life.job_ended(now, head.flags);
+        inner.life.job_ended(now, job.head.flags);
         inner.forget_token(token);
         drop(inner);
         self.on.job_over();
-        self.on.hold_reply(&head, body);
+        self.on.hold_reply(job);
     }
 
     /// Lets the actor go if it is time.

@@ -16,6 +16,15 @@ use tokio::sync::oneshot;
 use crate::call::{Answer, AnswerSender, CallScope};
 use crate::message::{AcceptedBy, Dispatch, Dispatched, RemoteMessage, VirtualActor};
 
+/// A job: one allocation from the sender to the reply, so that only its pointer moves.
+pub(crate) struct Job<B: ?Sized> {
+    pub(crate) head: JobHead,
+    pub(crate) body: B,
+}
+
+/// A job for an actor of type `A`.
+pub(crate) type Queued<A> = Box<Job<dyn JobBody<A>>>;
+
 /// What the inbox must know about a job before it starts it.
 #[derive(Clone)]
 pub(crate) struct JobHead {
@@ -31,7 +40,7 @@ pub(crate) struct JobHead {
     pub(crate) scope: Option<Arc<CallScope>>,
 }
 
-/// The message itself. It is the one allocation of a job: its reply waits in the same place.
+/// The message itself; its reply waits in the same place.
 pub(crate) trait JobBody<A: VirtualActor>: Reply {
     /// Calls the handler.
     fn run(&mut self, actor: &mut A, ctx: &mut Context<A>) -> Ran;

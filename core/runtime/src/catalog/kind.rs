@@ -14,9 +14,9 @@ use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 use hashbrown::HashTable;
 
-use super::job::{JobBody, JobHead};
+use super::job::{JobHead, Queued};
 use super::messages::MessageTable;
-use super::slot::{Queued, Slot};
+use super::slot::Slot;
 use crate::arbiter::{ArbiterLocal, Expire, not_serving};
 use crate::call::AnswerSender;
 use crate::message::{BoxError, VirtualActor};
@@ -59,11 +59,10 @@ pub(crate) trait AnyKind {
     ) -> Result<(), CallError>;
     /// Whether it handles the message with this number and type.
     fn takes(&self, id: WireId, message: TypeId) -> bool;
-    /// Queues a boxed `TypedJob` of a message that it takes.
+    /// Queues a boxed `Job<TypedJob>` of a message that it takes.
     fn submit_boxed(
         &self,
         target: &Target,
-        head: JobHead,
         message: (WireId, Box<dyn Any + Send>),
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError>;
@@ -114,18 +113,17 @@ impl<A: VirtualActor> KindCatalog<A> {
     pub(crate) fn submit(
         &self,
         target: &Target,
-        mut head: JobHead,
-        mut body: Box<dyn JobBody<A>>,
+        mut job: Queued<A>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
-        match self.admit(target, &mut head, on) {
+        match self.admit(target, &mut job.head, on) {
             Ok(slot) => {
                 self.meters.messages.increment(1);
-                slot.push(Queued { head, body }, on);
+                slot.push(job, on);
                 Ok(())
             }
             Err(error) => {
-                body.fail(error.clone());
+                job.body.fail(error.clone());
                 Err(error)
             }
         }
@@ -231,23 +229,13 @@ impl<A: VirtualActor> KindCatalog<A> {
 
     /// Looks at one actor that may have been idle long enough.
     fn look_at(&self, slot: &Rc<Slot<A>>, now: Millis) {
-        let idle_after = self.shared.idle_after();
         let mut inner = slot.inner.borrow_mut();
-        let due = match inner.life.idle_at(idle_after) {
-            Some(due) if due <= now && inner.queue.is_empty() => {
-                inner.life.leave(DeactivateReason::Idle);
-                None
-            }
-            // Busy now: it cannot become idle before its present work has ended.
-            Some(due) if due <= now => Some(now + idle_after),
-            Some(due) => Some(due),
-            None if inner.life.leaving().is_some() => None,
-            None => Some(now + idle_after),
-        };
+        let waiting = !inner.queue.is_empty();
+        let due = inner.life.look_for_idleness(now, self.shared.idle_after(), waiting);
         inner.watched = due.is_some();
         drop(inner);
         match due {
-            Some(due) => self.idle.borrow_mut().push(due.max(now + Millis(1)), Rc::downgrade(slot)),
+            Some(due) => self.idle.borrow_mut().push(due, Rc::downgrade(slot)),
             None => slot.wake(),
         }
     }
@@ -279,12 +267,10 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
         let Encoded { id, name, bytes, codec, mut caller } = message;
         let entry = self.messages.get(id).ok_or_else(|| self.unknown_message(name.to_owned()));
         let job = entry.and_then(|entry| {
-            let job = decoding(on.node(), || entry.decode(bytes, codec, &mut caller))?;
-            Ok((entry, job))
+            head.flags |= entry.flags;
+            decoding(on.node(), || entry.decode(head, bytes, codec, &mut caller))
         });
-        let (entry, job) = job.map_err(|error| refuse(caller, error))?;
-        head.flags |= entry.flags;
-        self.submit(target, head, job, on)
+        self.submit(target, job.map_err(|error| refuse(caller, error))?, on)
     }
 
     fn takes(&self, id: WireId, message: TypeId) -> bool {
@@ -294,7 +280,6 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
     fn submit_boxed(
         &self,
         target: &Target,
-        head: JobHead,
         (id, job): (WireId, Box<dyn Any + Send>),
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
@@ -303,7 +288,7 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
             .get(id)
             .and_then(|entry| entry.unwrap(job))
             .ok_or_else(|| self.unknown_message(id.to_string()))?;
-        self.submit(target, head, job, on)
+        self.submit(target, job, on)
     }
 
     fn leave(&self, target: &Target, reason: DeactivateReason) {

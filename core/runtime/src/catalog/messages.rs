@@ -8,7 +8,7 @@ use archipelago_protocol::call::CallError;
 use archipelago_protocol::message::{Codec, MessageFlags, WireId};
 use bytes::Bytes;
 
-use super::job::{JobBody, ReplyTo, TypedJob};
+use super::job::{Job, JobHead, Queued, ReplyTo, TypedJob};
 use crate::call::AnswerSender;
 use crate::message::{AcceptedBy, VirtualActor};
 use crate::node::MessageEntry;
@@ -28,8 +28,8 @@ pub(crate) struct Entry<A: VirtualActor> {
 }
 
 type DecodeJob<A> =
-    fn(&[u8], Codec, &mut Option<AnswerSender<Bytes>>) -> Result<Box<dyn JobBody<A>>, CallError>;
-type UnwrapJob<A> = fn(Box<dyn Any + Send>) -> Option<Box<dyn JobBody<A>>>;
+    fn(JobHead, &[u8], Codec, &mut Option<AnswerSender<Bytes>>) -> Result<Queued<A>, CallError>;
+type UnwrapJob<A> = fn(Box<dyn Any + Send>) -> Option<Queued<A>>;
 
 impl<A: VirtualActor> MessageTable<A> {
     pub(crate) fn of_actor() -> Self {
@@ -67,24 +67,26 @@ impl<A: VirtualActor> Entry<A> {
     /// Makes a job of an encoded message; its reply is encoded the same way. Takes the way back only if it succeeds.
     pub(crate) fn decode(
         &self,
+        head: JobHead,
         bytes: &[u8],
         codec: Codec,
         caller: &mut Option<AnswerSender<Bytes>>,
-    ) -> Result<Box<dyn JobBody<A>>, CallError> {
-        (self.decode)(bytes, codec, caller)
+    ) -> Result<Queued<A>, CallError> {
+        (self.decode)(head, bytes, codec, caller)
     }
 
-    /// Makes a job of a boxed [`TypedJob`] of this message.
-    pub(crate) fn unwrap(&self, job: Box<dyn Any + Send>) -> Option<Box<dyn JobBody<A>>> {
+    /// Makes a job of a boxed [`Job`] of this message.
+    pub(crate) fn unwrap(&self, job: Box<dyn Any + Send>) -> Option<Queued<A>> {
         (self.unwrap)(job)
     }
 }
 
 fn decode<A, M>(
+    head: JobHead,
     bytes: &[u8],
     codec: Codec,
     caller: &mut Option<AnswerSender<Bytes>>,
-) -> Result<Box<dyn JobBody<A>>, CallError>
+) -> Result<Queued<A>, CallError>
 where
     M: AcceptedBy<A>,
     A: VirtualActor,
@@ -94,15 +96,15 @@ where
         started: false,
     })?;
     let reply_to = caller.take().map_or(ReplyTo::Nobody, |caller| ReplyTo::Encoded(caller, codec));
-    Ok(Box::new(TypedJob::new(message, reply_to)))
+    Ok(Box::new(Job { head, body: TypedJob::new(message, reply_to) }))
 }
 
-fn unwrap<A, M>(job: Box<dyn Any + Send>) -> Option<Box<dyn JobBody<A>>>
+fn unwrap<A, M>(job: Box<dyn Any + Send>) -> Option<Queued<A>>
 where
     M: AcceptedBy<A>,
     A: VirtualActor,
 {
-    job.downcast::<TypedJob<M>>().ok().map(|job| job as Box<dyn JobBody<A>>)
+    job.downcast::<Job<TypedJob<M>>>().ok().map(|job| job as Queued<A>)
 }
 
 impl<A: VirtualActor> fmt::Debug for MessageTable<A> {

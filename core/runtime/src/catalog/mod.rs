@@ -8,8 +8,7 @@ mod messages;
 mod retire;
 mod slot;
 
-pub(crate) use job::{JobHead, Reply, ReplyTo, TypedJob};
+pub(crate) use job::{Job, JobHead, Queued, Reply, ReplyTo, TypedJob};
 pub use kind::Factory;
 pub(crate) use kind::{AnyKind, Encoded, KindCatalog, Target};
 pub use messages::MessageTable;
-pub(crate) use slot::Queued;

@@ -101,7 +101,7 @@ async fn linger<A: VirtualActor>(slot: &Slot<A>, on: &ArbiterLocal) {
             inner.forget_token(token);
             drop(inner);
             on.job_over();
-            on.hold_reply(&job.head, job.body);
+            on.hold_reply(job);
         }
         on.flush_replies();
         if slot.inner.borrow().life.running() == 0 { Poll::Ready(()) } else { Poll::Pending }

@@ -17,7 +17,7 @@ use futures_util::Stream;
 use futures_util::stream::FuturesUnordered;
 use smallvec::SmallVec;
 
-use super::job::{JobBody, JobHead};
+use super::job::{JobHead, Queued};
 use crate::arbiter::{ArbiterLocal, Expire};
 use crate::message::VirtualActor;
 use crate::mutants::{Mutant, broken};
@@ -47,12 +47,6 @@ pub(super) struct Inner<A: VirtualActor> {
     pub(super) watched: bool,
 }
 
-/// A job that waits.
-pub(crate) struct Queued<A: VirtualActor> {
-    pub(crate) head: JobHead,
-    pub(crate) body: Box<dyn JobBody<A>>,
-}
-
 /// A job whose handler has returned and whose reply comes later.
 pub(super) struct Running<A: VirtualActor> {
     pub(super) token: u64,
@@ -78,6 +72,9 @@ impl<A: VirtualActor> Slot<A> {
     pub(super) fn check(&self, head: &JobHead, bound: usize, on: &ArbiterLocal) -> Result<(), CallError> {
         let mut inner = self.inner.borrow_mut();
         inner.check_cycle(head)?;
+        if inner.queue.len() < bound {
+            return Ok(());
+        }
         let abandoned = inner.take_abandoned(bound);
         let full = !head.asks && inner.queue.len() >= bound;
         drop(inner);
@@ -192,7 +189,7 @@ impl<A: VirtualActor> Inner<A> {
     /// the inbox is full; an ask waits within its deadline, bounded by the table of pending calls.
     fn take_abandoned(&mut self, bound: usize) -> Vec<Queued<A>> {
         let waiting = self.queue.len();
-        if waiting < bound || !(waiting == bound || waiting.is_power_of_two()) {
+        if waiting != bound && !waiting.is_power_of_two() {
             return Vec::new();
         }
         let (abandoned, kept): (VecDeque<_>, _) =

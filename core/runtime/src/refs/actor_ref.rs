@@ -17,7 +17,7 @@ use super::submit::{Submit, ask, refuse, tell};
 use super::{MessageRef, UntypedRef, recipient};
 use crate::arbiter::ArbiterLocal;
 use crate::call::{AnswerSender, Call, CallOptions};
-use crate::catalog::{JobHead, ReplyTo, Target, TypedJob};
+use crate::catalog::{Job, JobHead, ReplyTo, Target, TypedJob};
 use crate::message::{AcceptedBy, VirtualActor};
 use crate::node::{Node, NodeShared};
 
@@ -168,7 +168,7 @@ where
             return Err(refuse(caller, CallError::UnknownKind { kind: A::KIND.into() }));
         };
         let reply_to = caller.map_or(ReplyTo::Nobody, ReplyTo::Caller);
-        kind.submit(target, head, Box::new(TypedJob::new(self.message, reply_to)), on)
+        kind.submit(target, Box::new(Job { head, body: TypedJob::new(self.message, reply_to) }), on)
     }
 
     fn name(&self) -> String {

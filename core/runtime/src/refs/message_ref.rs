@@ -13,7 +13,7 @@ use super::binding::Binding;
 use super::submit::{Submit, ask, refuse, tell};
 use crate::arbiter::ArbiterLocal;
 use crate::call::{AnswerSender, Call, CallOptions};
-use crate::catalog::{JobHead, ReplyTo, Target, TypedJob};
+use crate::catalog::{Job, JobHead, ReplyTo, Target, TypedJob};
 use crate::message::RemoteMessage;
 use crate::node::Node;
 
@@ -88,8 +88,8 @@ impl<M: RemoteMessage> Submit<M::Result> for AnyActors<M> {
             return Err(refuse(caller, CallError::UnknownMessage(Box::new(unknown))));
         }
         let reply_to = caller.map_or(ReplyTo::Nobody, ReplyTo::Caller);
-        let job = Box::new(TypedJob::new(self.0, reply_to));
-        kind.submit_boxed(target, head, (M::WIRE_ID, job), on)
+        let job = Box::new(Job { head, body: TypedJob::new(self.0, reply_to) });
+        kind.submit_boxed(target, (M::WIRE_ID, job), on)
     }
 
     fn name(&self) -> String {

@@ -175,6 +175,11 @@ proptest! {
         prop_assert_eq!(id(&key_a), id(&key_a));
         prop_assert_eq!(id(&key_a) == id(&key_b), key_a == key_b);
         prop_assert_eq!(id(&key_a).to_string() == id(&key_b).to_string(), key_a == key_b);
+        // Two keys drawn by themselves are never nearly equal; nothing may be trimmed or folded.
+        for near in [format!("{key_a} "), format!(" {key_a}"), key_a.to_uppercase(), key_a.to_lowercase()] {
+            let same = namespace("n").actor_id("K", &near).is_ok_and(|near| near == id(&key_a));
+            prop_assert_eq!(same, key_a == near);
+        }
     }
 
     /// Proves: R5
