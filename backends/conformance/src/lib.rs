@@ -2,7 +2,7 @@
 //!
 //! A backend writes one function that makes a fresh store and runs a rule on it, and hands it to the macro:
 //!
-//! ```ignore
+//! ```text
 //! fn run<F: Future<Output = ()>>(rule: impl FnOnce(Arc<dyn Store>) -> F) {
 //!     runtime().block_on(async { rule(fresh_store().await).await })
 //! }
