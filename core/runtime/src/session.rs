@@ -6,11 +6,9 @@
 use std::sync::Arc;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
-use archipelago_protocol::contract::DirectoryError;
+use archipelago_directory::carry_out_holder;
 use archipelago_protocol::identity::NodeInfo;
-use archipelago_protocol::session::{
-    HolderAction, HolderEvent, LeaseAnswer, LeaseOutcome, Session, SessionHolder, times,
-};
+use archipelago_protocol::session::{HolderAction, HolderEvent, LeaseOutcome, Session, SessionHolder, times};
 use archipelago_protocol::time::Millis;
 
 use crate::env::{ArbiterRole, within};
@@ -117,61 +115,34 @@ impl SessionActor {
     }
 
     fn carry_out(&mut self, actions: Vec<HolderAction>, ctx: &mut Context<Self>) {
-        let directory = Arc::clone(self.node.directory());
         for action in actions {
-            let directory = Arc::clone(&directory);
             match action {
-                HolderAction::SendOpen { session, nonce } => {
-                    let open = async move { outcome(directory.open_session(session, nonce).await) };
-                    self.attempt(open, LeaseOutcome::Unknown, HolderEvent::OpenAnswered, ctx);
-                }
-                HolderAction::SendBeat(beat) => {
-                    let answered = move |outcome| HolderEvent::BeatAnswered { seq: beat.seq, outcome };
-                    let send = async move { outcome(directory.beat(beat).await) };
-                    self.attempt(send, LeaseOutcome::Unknown, answered, ctx);
-                }
-                HolderAction::ReadBack(id) => {
-                    let read = async move {
-                        directory.lease(id).await.map_or(HolderEvent::ReadFailed, HolderEvent::Seen)
-                    };
-                    self.attempt(read, HolderEvent::ReadFailed, |event| event, ctx);
-                }
-                HolderAction::Announce => self.announce(ctx),
                 HolderAction::Gate(gate) => self.node.gate().set(gate.serve_until, gate.fence_at),
-                HolderAction::SendClose(session) => {
-                    let (env, limit) = (Arc::clone(self.node.env()), self.patience());
-                    let close = async move { within(&env, limit, directory.close_session(session)).await };
-                    ctx.spawn(close.into_actor(self).map(|closed, actor, _| actor.closed(closed)));
-                }
-                HolderAction::Lost { reason, .. } => self.lost(&format!("{reason:?}")),
+                HolderAction::Lost { reason, .. } => self.node.give_up(&format!("{reason:?}")),
                 HolderAction::WakeAt(at) => self.wake_at(at, ctx),
+                request => self.request(request, ctx),
             }
         }
         self.note_live();
     }
 
-    /// Runs one request to the directory and feeds its end to the machine; `late` if none comes in time.
-    fn attempt<T: 'static>(
-        &self,
-        request: impl Future<Output = T> + 'static,
-        late: T,
-        event: impl FnOnce(T) -> HolderEvent + 'static,
-        ctx: &mut Context<Self>,
-    ) {
-        let (env, limit) = (Arc::clone(self.node.env()), self.patience());
-        let bounded = async move { within(&env, limit, request).await.unwrap_or(late) };
-        ctx.spawn(bounded.into_actor(self).map(|answer, actor, ctx| actor.apply(event(answer), ctx)));
-    }
-
-    /// Puts the poster up; the machine asks again with the next confirmed beat if this fails.
-    fn announce(&self, ctx: &mut Context<Self>) {
-        let (directory, info) = (Arc::clone(self.node.directory()), self.info());
-        let (env, limit) = (Arc::clone(self.node.env()), self.patience());
-        let announce = async move { within(&env, limit, directory.announce(&info)).await };
-        ctx.spawn(announce.into_actor(self).map(|announced, actor, ctx| match announced {
-            Some(Ok(())) => actor.apply(HolderEvent::Announced, ctx),
-            Some(Err(error)) => tracing::warn!(%error, "announcement failed"),
-            None => tracing::warn!("announcement unanswered"),
+    /// Runs one request to the directory, not for ever, and feeds what came of it to the machine. An announcement that
+    /// fails is asked for again with the next confirmed beat.
+    fn request(&self, request: HolderAction, ctx: &mut Context<Self>) {
+        let (env, directory, info) =
+            (Arc::clone(self.node.env()), Arc::clone(self.node.directory()), self.info());
+        let limit = times::attempt_timeout(self.holder.session().ttl);
+        let work = async move {
+            let answer = within(&env, limit, carry_out_holder(&*directory, &info, &request)).await;
+            (answer.unwrap_or_else(|| unanswered(&request)), matches!(request, HolderAction::SendClose(_)))
+        };
+        ctx.spawn(work.into_actor(self).map(|(event, closed), actor, ctx| {
+            if let Some(event) = event {
+                actor.apply(event, ctx);
+            }
+            if closed {
+                actor.closed();
+            }
         }));
     }
 
@@ -211,19 +182,8 @@ impl SessionActor {
         }
     }
 
-    fn lost(&self, reason: &str) {
-        self.node.give_up(reason);
-    }
-
-    /// How long one request to the directory is waited for.
-    fn patience(&self) -> Millis {
-        times::attempt_timeout(self.holder.session().ttl)
-    }
-
-    fn closed(&self, closed: Option<Result<(), DirectoryError>>) {
-        if !matches!(closed, Some(Ok(()))) {
-            tracing::warn!(?closed, "the session's close is unanswered; it ends by itself");
-        }
+    /// The session is over for this node, whatever the answer to its close was.
+    fn closed(&self) {
         self.node.wake_arbiters();
         self.node.session().send_replace(SessionState::Closed);
     }
@@ -248,11 +208,14 @@ impl Handler<Happened> for SessionActor {
     }
 }
 
-fn outcome(answer: Result<LeaseAnswer, DirectoryError>) -> LeaseOutcome {
-    match answer {
-        Ok(LeaseAnswer::Applied(version)) => LeaseOutcome::Applied(version),
-        Ok(LeaseAnswer::Found(found)) => LeaseOutcome::Found(found),
-        Err(DirectoryError::Unavailable { .. }) => LeaseOutcome::Unavailable,
-        Err(_) => LeaseOutcome::Unknown,
+/// What the machine is told about a request that was given up waiting for.
+fn unanswered(request: &HolderAction) -> Option<HolderEvent> {
+    match request {
+        HolderAction::SendOpen { .. } => Some(HolderEvent::OpenAnswered(LeaseOutcome::Unknown)),
+        HolderAction::SendBeat(beat) => {
+            Some(HolderEvent::BeatAnswered { seq: beat.seq, outcome: LeaseOutcome::Unknown })
+        }
+        HolderAction::ReadBack(_) => Some(HolderEvent::ReadFailed),
+        _ => None,
     }
 }

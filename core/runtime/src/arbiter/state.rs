@@ -173,12 +173,8 @@ impl ArbiterLocal {
         if let Some(call) = job.head.call {
             self.end_call(call);
         }
-        self.call_abandoned();
-        self.job_over();
-    }
-
-    pub(crate) fn call_abandoned(&self) {
         self.meters.cancelled_calls.increment(1);
+        self.job_over();
     }
 
     pub(crate) fn job_accepted(&self) {

@@ -75,6 +75,11 @@ impl<A: VirtualActor> Inbox<A> {
                 return false;
             }
             let Some(job) = inner.queue.pop_front() else { return false };
+            if job.body.is_abandoned() && !broken(Mutant::StartsEndedCalls) {
+                drop(inner);
+                self.on.forget(job);
+                continue;
+            }
             match self.may_start(&job, now) {
                 Ok(()) => {
                     let token = self.on.new_token();
@@ -100,10 +105,6 @@ impl<A: VirtualActor> Inbox<A> {
             return Err(CallError::Timeout { started: false });
         }
         let Some(call) = job.head.call else { return Ok(()) };
-        if job.body.is_abandoned() && !broken(Mutant::StartsEndedCalls) {
-            self.on.call_abandoned();
-            return Err(not_serving("nobody waits"));
-        }
         if self.on.start_call(call) { Ok(()) } else { Err(CallError::Timeout { started: false }) }
     }
 
