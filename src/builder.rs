@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use archipelago_embedded::EmbeddedStore;
-use archipelago_protocol::contract::Directory;
 use archipelago_protocol::identity::ActorId;
-use archipelago_protocol::time::Millis;
-use archipelago_runtime::env::{Environment, EnvironmentTimer, HostEnvironment, Threads};
-use archipelago_runtime::{BoxError, Node, NodeBuilder, NodeSettings, VirtualActor};
+use archipelago_runtime::env::{Environment, HostEnvironment, Threads};
+use archipelago_runtime::{BoxError, Node, NodeBuilder, VirtualActor};
 
-use crate::Error;
-use crate::config::{BackendKind, Idle, Loader, Settings};
+use crate::config::{BackendKind, ConfigError, Loader, Origins, Settings};
+use crate::node_settings::node_settings;
+use crate::store::Backing;
+use crate::{Error, network};
 
 /// Gives [`Node`] its `builder`. In the prelude.
 pub trait BuildNode {
@@ -113,6 +113,12 @@ impl Builder {
         self.add(|builder| builder.try_actor_with(factory))
     }
 
+    /// Knows actors of type `A` that other nodes host: messages go there.
+    #[must_use]
+    pub fn remote_actor<A: VirtualActor>(self) -> Self {
+        self.add(NodeBuilder::remote_actor::<A>)
+    }
+
     /// Reads the configuration and starts the node.
     ///
     /// # Errors
@@ -120,15 +126,19 @@ impl Builder {
     /// [`Error::Config`] if the configuration cannot be used, [`Error::Start`] if the node cannot start; nothing
     /// runs then.
     pub async fn start(self) -> Result<Node, Error> {
-        let settings = match self.settings {
-            Some(settings) => settings,
-            None => self.loader.load()?,
+        let (settings, origins) = settled(self.settings, self.loader)?;
+        let env = HostEnvironment::new(self.threads.unwrap_or(Threads::Own));
+        let env: Arc<dyn Environment> = match network::transport(&settings, &origins)? {
+            Some(transport) => Arc::new(env.with_transport(transport)),
+            None => Arc::new(env),
         };
-        let env: Arc<dyn Environment> = Arc::new(HostEnvironment::new(self.threads.unwrap_or(Threads::Own)));
-        let directory = directory(&settings, self.store, &env);
-        let builder = NodeBuilder::new(env, directory)
+        let backing = match settings.backend.kind {
+            BackendKind::Embedded => Backing::new(&settings, self.store, &env),
+        };
+        let builder = NodeBuilder::new(env, Arc::clone(&backing.directory))
             .namespace(settings.namespace.as_str())
-            .settings(node_settings(&settings));
+            .settings(node_settings(&settings, backing.identity.clone()));
+        let builder = backing.take_part(builder);
         let builder = self.kinds.into_iter().fold(builder, |builder, add| add(builder));
         Ok(builder.start().await?)
     }
@@ -145,49 +155,10 @@ impl fmt::Debug for Builder {
     }
 }
 
-fn directory(
-    settings: &Settings,
-    store: Option<Arc<EmbeddedStore>>,
-    env: &Arc<dyn Environment>,
-) -> Arc<dyn Directory> {
-    let timer = Arc::new(EnvironmentTimer(Arc::clone(env)));
-    match settings.backend.kind {
-        BackendKind::Embedded => Arc::new(archipelago_embedded::directory(store.unwrap_or_default(), timer)),
-    }
-}
-
-fn node_settings(settings: &Settings) -> NodeSettings {
-    let mut node = NodeSettings::default();
-    node.name.clone_from(&settings.node.name);
-    node.roles = settings.node.roles.iter().cloned().collect();
-    node.data_arbiters = settings.node.data_arbiters.map(u16::from);
-    node.stop_budget = Millis::from_duration(settings.node.stop_budget);
-    node.call_timeout = Millis::from_duration(settings.calls.timeout);
-    node.inbox = bound(settings.calls.inbox.get());
-    node.pending_calls = bound(settings.calls.pending.get());
-    node.ingress = bound(settings.calls.ingress.get());
-    node.idle_after = idle(settings.actors.idle_after);
-    node.idle_after_by_kind = settings
-        .actors
-        .kinds
-        .iter()
-        .filter_map(|(kind, own)| Some((kind.clone(), idle(own.idle_after?))))
-        .collect();
-    node.event_queue = bound(settings.events.subscriber_queue.get());
-    node.session_ttl = Millis::from_duration(settings.session.ttl());
-    node.session_heartbeat = Millis::from_duration(settings.session.heartbeat());
-    node.activate_timeout = Millis::from_duration(settings.actors.activate_timeout);
-    node.deactivate_timeout = Millis::from_duration(settings.actors.deactivate_timeout);
-    node
-}
-
-fn bound(count: u32) -> usize {
-    usize::try_from(count).unwrap_or(usize::MAX)
-}
-
-fn idle(after: Idle) -> Millis {
-    match after {
-        Idle::After(length) => Millis::from_duration(length),
-        Idle::Never => Millis::MAX,
-    }
+/// The settings that hold, and who set what.
+fn settled(given: Option<Settings>, loader: Loader) -> Result<(Settings, Origins), ConfigError> {
+    let Some(settings) = given else { return loader.load_with_origins() };
+    let origins = Origins::of_code();
+    origins.check(&settings)?;
+    Ok((settings, origins))
 }

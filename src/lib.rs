@@ -7,14 +7,18 @@
 //! # Start here
 //!
 //! - [`remote`] and [`VirtualActor`](macro@VirtualActor) declare messages and actors.
-//! - [`BuildNode::builder`] starts a [`Node`]; [`config`] says what it can be told.
+//! - [`BuildNode::builder`] starts a [`Node`]; [`config`] says what it can be told, and which transport it uses
+//!   (cargo features `quic` and `tcp`).
 //! - [`ActorRef`] sends; [`CallError::outcome`] tells a failed caller whether the handler may have run.
 //! - [`Lifecycle`] runs code when an actor comes and goes.
 
 mod builder;
 pub mod config;
 mod error;
+mod network;
+mod node_settings;
 pub mod prelude;
+mod store;
 
 pub use archipelago_macros::{NamedActor, RemoteMessage, VirtualActor, remote};
 pub use archipelago_protocol::activation::{DeactivateReason, Interleave};
@@ -24,8 +28,8 @@ pub use archipelago_protocol::message::{Codec, MessageFlags, TraceContext};
 pub use archipelago_protocol::time::Millis;
 pub use archipelago_runtime::{
     AcceptedBy, Activation, ActorRef, BoxError, Call, CallOptions, DeadLetter, Event, EventStream, Lifecycle,
-    MessageRef, MessageTable, NameError, NamedActor, NamedRef, Node, Notice, RemoteMessage, StartError,
-    StopError, Subscription, UntypedRef, VirtualActor, env, in_call, remaining,
+    MessageRef, MessageTable, NameError, NamedActor, NamedRef, Node, Notice, RemoteDeadLetter, RemoteMessage,
+    StartError, StopError, Subscription, UntypedRef, VirtualActor, env, in_call, remaining,
 };
 pub use builder::{BuildNode, Builder};
 pub use error::Error;

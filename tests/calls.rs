@@ -51,6 +51,31 @@ async fn a_call_ends_at_its_deadline_and_says_that_its_handler_had_started() {
     node.stop().await.unwrap();
 }
 
+#[actix::test]
+async fn a_call_made_beside_its_actor_can_be_awaited_on_another_thread() {
+    let log = Log::default();
+    let node = probe_node(&log, &[]).await;
+    let call = node.actor::<Probe>("alice").send(say("hello"));
+    let elsewhere = std::thread::spawn(move || System::new().block_on(call));
+    eventually("the answer comes", || elsewhere.is_finished()).await;
+    assert_eq!(elsewhere.join().unwrap(), Ok(1));
+    node.stop().await.unwrap();
+}
+
+#[actix::test]
+async fn a_call_dropped_on_another_thread_is_never_started() {
+    let log = Log::default();
+    let node = probe_node(&log, &[]).await;
+    let alice = node.actor::<Probe>("alice");
+    let slow = alice.send(SayDetached { what: "slow".to_owned(), ms: 120 });
+    let unwanted = alice.send(say("unwanted"));
+    std::thread::spawn(move || drop(unwanted)).join().unwrap();
+    slow.await.unwrap();
+    alice.send(say("last")).await.unwrap();
+    assert_eq!(log.count("unwanted"), 0);
+    node.stop().await.unwrap();
+}
+
 /// Proves: R63, R64, R450
 #[actix::test]
 async fn a_call_that_expires_in_the_queue_is_never_started() {

@@ -32,6 +32,7 @@ fn full_sample_shows_every_key_with_its_variable() {
     assert_eq!(shown, keys_of(&Settings::default()));
 }
 
+#[cfg(all(feature = "quic", feature = "tcp"))]
 #[test]
 fn every_sample_loads() {
     let mut seen = Vec::new();
@@ -43,7 +44,8 @@ fn every_sample_loads() {
         }
     }
     seen.sort();
-    assert_eq!(seen, ["archipelago.toml", "embedded.toml"], "name a new sample here and test what it says");
+    let known = ["archipelago.toml", "embedded.toml", "quic.toml", "tcp-insecure.toml"];
+    assert_eq!(seen, known, "name a new sample here and test what it says");
 }
 
 #[test]
@@ -51,6 +53,27 @@ fn embedded_sample_chooses_the_embedded_backend() {
     let settings = load("embedded.toml");
     assert_eq!(settings.backend.kind, BackendKind::Embedded);
     assert_eq!((settings.namespace.as_str(), settings.node.name.as_str()), ("shop", "shop-1"));
+}
+
+#[cfg(all(feature = "quic", feature = "tcp"))]
+#[test]
+fn quic_sample_proves_itself_with_files_and_says_where_it_is_reached() {
+    let settings = load("quic.toml");
+    let transport = &settings.transport;
+    assert_eq!((transport.kind, transport.insecure), (archipelago::config::TransportKind::Quic, false));
+    assert!(transport.ca.is_some() && transport.certificate.is_some() && transport.key.is_some());
+    assert_eq!(transport.advertise.as_ref().map(archipelago::config::Host::as_str), Some("10.0.0.1"));
+    assert_eq!(settings.cluster.peers.len(), 2);
+}
+
+#[cfg(all(feature = "quic", feature = "tcp"))]
+#[test]
+fn tcp_sample_is_insecure_in_so_many_words_and_stays_on_loopback() {
+    let settings = load("tcp-insecure.toml");
+    let transport = &settings.transport;
+    assert_eq!((transport.kind, transport.insecure), (archipelago::config::TransportKind::Tcp, true));
+    assert_eq!(transport.bind.host(), "127.0.0.1");
+    assert_eq!(settings.cluster.placed.get("Account"), Some(&transport.bind));
 }
 
 fn load(sample: &str) -> Settings {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archipelago_backend_conformance::Rng;
+use archipelago_protocol::contract::Transport;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::{
     ArbiterMain, ArbiterRole, COARSE_LAG, Environment, EnvironmentError, incarnation,
@@ -24,6 +25,7 @@ pub struct SimEnvironment {
     resumed_at: Mutex<Millis>,
     /// How far the coarse clock is behind because it stood still; until somebody asks for the exact time.
     behind: Mutex<Millis>,
+    transport: Option<Arc<dyn Transport>>,
 }
 
 impl SimEnvironment {
@@ -32,7 +34,14 @@ impl SimEnvironment {
         let mut rng = Rng::new(seed);
         let switch = Switch::new(Rng::new(rng.bits()));
         let clock = SkewedClock::new(truth, ppm);
-        Self { clock, rng: Mutex::new(rng), switch, resumed_at: Mutex::default(), behind: Mutex::default() }
+        let (resumed_at, behind) = (Mutex::default(), Mutex::default());
+        Self { clock, rng: Mutex::new(rng), switch, resumed_at, behind, transport: None }
+    }
+
+    /// The same with a network.
+    pub(crate) fn with_transport(mut self, transport: Option<Arc<dyn Transport>>) -> Self {
+        self.transport = transport;
+        self
     }
 
     /// Lets a paused node go on. If it was the whole machine that stood still, its coarse clock did for `stood_still`.
@@ -88,6 +97,15 @@ impl Environment for SimEnvironment {
 
     fn spawn(&self, task: LocalBoxFuture<'static, ()>) {
         tokio::task::spawn_local(task);
+    }
+
+    /// At once: there is one thread.
+    fn offload(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        Box::pin(async move { work() })
+    }
+
+    fn transport(&self) -> Option<Arc<dyn Transport>> {
+        self.transport.clone()
     }
 
     fn start_arbiter(&self, _role: ArbiterRole, main: ArbiterMain) -> Result<(), EnvironmentError> {

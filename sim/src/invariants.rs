@@ -41,11 +41,17 @@ pub enum Invariant {
     NothingRunsAfterTheFence,
     /// Each life of a node has a greater generation than those before.
     GenerationGrows,
+    /// Once nothing is wrong any more, every node reaches every kind within a bounded time.
+    HealsAfterFaults,
+    /// What was accepted and not yet handled, and what is under way, stays below its bounds.
+    BuffersAreBounded,
+    /// No task and no connection of a node outlives it.
+    NothingOutlivesItsNode,
 }
 
 impl Invariant {
-    /// All of them.
-    pub const ALL: [Self; 16] = [
+    /// Those that the workload of one node looks at.
+    pub const LOCAL: &[Self] = &[
         Self::HandledOnlyWhenValid,
         Self::AtMostOneActivation,
         Self::OneMessageAtATime,
@@ -62,6 +68,25 @@ impl Invariant {
         Self::NothingStartsAfterTheSession,
         Self::NothingRunsAfterTheFence,
         Self::GenerationGrows,
+    ];
+
+    /// Those that the workload of several nodes looks at.
+    pub const REMOTE: &[Self] = &[
+        Self::AtMostOneActivation,
+        Self::OneMessageAtATime,
+        Self::FifoPerSender,
+        Self::NoAcceptedMessageLost,
+        Self::NoMessageHandledTwice,
+        Self::NotStartedIsTrue,
+        Self::StartedIsTrue,
+        Self::EveryCallEndsByItsDeadline,
+        Self::CompletionExactlyOnce,
+        Self::CatalogIsConsistent,
+        Self::NothingStartsAfterTheSession,
+        Self::NothingRunsAfterTheFence,
+        Self::HealsAfterFaults,
+        Self::BuffersAreBounded,
+        Self::NothingOutlivesItsNode,
     ];
 
     /// Its name.
@@ -83,6 +108,9 @@ impl Invariant {
             Self::NothingStartsAfterTheSession => "nothing_starts_after_the_session",
             Self::NothingRunsAfterTheFence => "nothing_runs_after_the_fence",
             Self::GenerationGrows => "generation_grows",
+            Self::HealsAfterFaults => "heals_after_faults",
+            Self::BuffersAreBounded => "buffers_are_bounded",
+            Self::NothingOutlivesItsNode => "nothing_outlives_its_node",
         }
     }
 }

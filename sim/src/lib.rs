@@ -2,7 +2,7 @@
 //!
 //! A [`Simulation`] runs a script against nodes that live on one thread and on tokio's paused clock. Every
 //! chance comes from its seed, so a run can be repeated exactly; an hour takes a second. The script crashes
-//! nodes, pauses them, bends their clocks and spoils their store through a [`World`].
+//! nodes, pauses them, bends their clocks, and spoils their store and their network through a [`World`].
 //!
 //! Use it to test your own actors. The project's own workloads are run by [`Sweep`]: each seed draws which
 //! families of faults and features take part, and the invariants are checked on ground truth that neither the
@@ -14,6 +14,9 @@ mod clock;
 mod env;
 mod invariants;
 mod meters;
+#[cfg(feature = "mutants")]
+mod mutants;
+mod remote;
 mod sometimes;
 mod sweep;
 mod switch;
@@ -22,10 +25,14 @@ mod workload;
 mod world;
 
 pub use archipelago_backend_conformance::{Faults, Rng};
+pub use archipelago_memory::{DialAnswer, Link, NetworkSettings, Stats as NetworkStats};
 pub use clock::TrueClock;
 pub use env::SimEnvironment;
 pub use invariants::{Invariant, Violation};
-pub use sometimes::{POINTS, is_point, note_point};
-pub use sweep::Sweep;
+#[cfg(feature = "mutants")]
+pub use mutants::set_network_mutant;
+pub use remote::run_remote_seed;
+pub use sometimes::{POINTS, REMOTE_POINTS, is_point, note_point};
+pub use sweep::{Sweep, Workload};
 pub use workload::{Outcome, run_seed};
-pub use world::{Run, Simulation, World};
+pub use world::{Run, Simulation, World, bind_of};

@@ -18,6 +18,11 @@ impl Meters {
         self.of(name).map(f64::from_bits).sum()
     }
 
+    /// The sum of all counters of this name.
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        self.of(name).sum()
+    }
+
     fn of(&self, name: &str) -> impl Iterator<Item = u64> {
         let cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
         let prefix = format!("{name}|");

@@ -7,12 +7,13 @@ thread_local! {
     static FIRED: RefCell<BTreeSet<&'static str>> = const { RefCell::new(BTreeSet::new()) };
 }
 
-/// Notes that a named place was reached in this run. The name must be one of [`POINTS`](crate::POINTS).
+/// Notes that a named place was reached in this run. The name must be one of [`POINTS`](crate::POINTS) or
+/// [`REMOTE_POINTS`](crate::REMOTE_POINTS).
 #[macro_export]
 macro_rules! sometimes {
     ($name:literal) => {{
         const {
-            assert!($crate::is_point($name), "the name is not listed in POINTS");
+            assert!($crate::is_point($name), "the name is not listed in POINTS or REMOTE_POINTS");
         }
         $crate::note_point($name);
     }};
@@ -29,12 +30,16 @@ pub(crate) fn take_fired() -> BTreeSet<&'static str> {
     FIRED.take()
 }
 
-/// True if `name` is one of [`POINTS`].
+/// True if `name` is one of [`POINTS`] or [`REMOTE_POINTS`].
 #[doc(hidden)]
 pub const fn is_point(name: &str) -> bool {
+    contains(&POINTS, name) || contains(&REMOTE_POINTS, name)
+}
+
+const fn contains(points: &[&str], name: &str) -> bool {
     let mut index = 0;
-    while index < POINTS.len() {
-        if equal(POINTS[index].as_bytes(), name.as_bytes()) {
+    while index < points.len() {
+        if equal(points[index].as_bytes(), name.as_bytes()) {
             return true;
         }
         index += 1;
@@ -56,7 +61,7 @@ const fn equal(a: &[u8], b: &[u8]) -> bool {
     true
 }
 
-/// Every place that a sweep must have reached.
+/// Every place that a sweep of one node must have reached.
 pub const POINTS: [&str; 31] = [
     "activation failed",
     "activation panicked",
@@ -89,4 +94,24 @@ pub const POINTS: [&str; 31] = [
     "transfer settled",
     "zombie refused work",
     "zombie woke up",
+];
+
+/// Every place that a sweep of several nodes must have reached.
+pub const REMOTE_POINTS: [&str; 16] = [
+    "call cycle across nodes found",
+    "cancel reached the receiver before start",
+    "connection lost with calls in flight",
+    "dial race resolved",
+    "kind moved to another node",
+    "lane full",
+    "large message beside small ones",
+    "large reply arrived",
+    "message returned and resent",
+    "nested call across nodes answered",
+    "node crashed under remote traffic",
+    "ref in a message used",
+    "remote dead letter",
+    "session lost under remote traffic",
+    "unsent calls survived a reconnect",
+    "window full",
 ];

@@ -4,12 +4,62 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::invariants::Invariant;
-use crate::sometimes::POINTS;
+use crate::remote::run_remote_seed;
+use crate::sometimes::{POINTS, REMOTE_POINTS};
 use crate::workload::{Outcome, run_seed};
+
+/// What the seeds of a sweep do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Workload {
+    /// One node, and everything that user code may do on it.
+    #[default]
+    Local,
+    /// Three nodes that talk to each other over a network that fails.
+    Remote,
+}
+
+impl Workload {
+    /// The workload with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Local, Self::Remote].into_iter().find(|workload| workload.name() == name)
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Remote => "remote",
+        }
+    }
+
+    /// Runs one seed of it for `length` of virtual time, and then until all is quiet.
+    pub fn run(self, seed: u64, length: Duration) -> Outcome {
+        match self {
+            Self::Local => run_seed(seed, length),
+            Self::Remote => run_remote_seed(seed, length),
+        }
+    }
+
+    const fn invariants(self) -> &'static [Invariant] {
+        match self {
+            Self::Local => Invariant::LOCAL,
+            Self::Remote => Invariant::REMOTE,
+        }
+    }
+
+    const fn points(self) -> &'static [&'static str] {
+        match self {
+            Self::Local => &POINTS,
+            Self::Remote => &REMOTE_POINTS,
+        }
+    }
+}
 
 /// The sum of many seeds.
 #[derive(Clone, Debug, Default)]
 pub struct Sweep {
+    /// What the seeds do.
+    pub workload: Workload,
     /// How many seeds held every promise.
     pub passed: u64,
     /// Those that did not.
@@ -20,7 +70,7 @@ pub struct Sweep {
     pub sent: u64,
     /// How often each promise was looked at.
     pub evaluated: BTreeMap<Invariant, u64>,
-    /// The places of [`POINTS`] that were reached.
+    /// The places of [`POINTS`] or [`REMOTE_POINTS`] that were reached.
     pub reached: BTreeSet<&'static str>,
 }
 
@@ -30,9 +80,14 @@ impl Sweep {
         Self::default()
     }
 
+    /// An empty sum of seeds of this workload.
+    pub fn of(workload: Workload) -> Self {
+        Self { workload, ..Self::default() }
+    }
+
     /// Runs one seed and adds it.
     pub fn run(&mut self, seed: u64, length: Duration) -> bool {
-        let outcome = run_seed(seed, length);
+        let outcome = self.workload.run(seed, length);
         self.simulated += outcome.simulated;
         self.sent += outcome.sent;
         for (invariant, count) in &outcome.evaluated {
@@ -50,11 +105,12 @@ impl Sweep {
 
     /// Promises that were never looked at: a sweep with one of them has proved nothing about it.
     pub fn never_evaluated(&self) -> Vec<Invariant> {
-        Invariant::ALL.into_iter().filter(|invariant| !self.evaluated.contains_key(invariant)).collect()
+        let missing = |invariant: &&Invariant| !self.evaluated.contains_key(*invariant);
+        self.workload.invariants().iter().filter(missing).copied().collect()
     }
 
     /// Places that were never reached.
     pub fn never_reached(&self) -> Vec<&'static str> {
-        POINTS.into_iter().filter(|point| !self.reached.contains(point)).collect()
+        self.workload.points().iter().filter(|point| !self.reached.contains(*point)).copied().collect()
     }
 }

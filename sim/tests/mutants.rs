@@ -1,10 +1,11 @@
-//! The invariants can fail: each deliberate bug of the runtime is found by a small sweep.
+//! The invariants can fail: each deliberate bug of the runtime and of the network is found by a small sweep.
 #![cfg(feature = "mutants")]
 
 use std::time::Duration;
 
+use archipelago_memory::Mutant as NetworkMutant;
 use archipelago_runtime::{Mutant, set_mutant};
-use archipelago_sim::{Invariant, run_seed};
+use archipelago_sim::{Invariant, run_remote_seed, run_seed, set_network_mutant};
 
 /// Sweeps until the bug shows; it must do so as one of the promises `expected`.
 fn is_found(mutant: Mutant, expected: &[Invariant]) {
@@ -65,6 +66,32 @@ fn a_twin_activation_is_found() {
         Mutant::TwinActivation,
         &[Invariant::AtMostOneActivation, Invariant::OneMessageAtATime, Invariant::CatalogIsConsistent],
     );
+}
+
+/// Sweeps the workload of several nodes until a bug of the network shows; as what, depends on what it meets first.
+fn network_bug_is_found(mutant: NetworkMutant) {
+    set_network_mutant(Some(mutant));
+    let found = (1..=SEEDS)
+        .find_map(|seed| run_remote_seed(seed, LENGTH).violation.map(|violation| (seed, violation)));
+    set_network_mutant(None);
+    let (seed, violation) = found.unwrap_or_else(|| panic!("{mutant:?} was not found in {SEEDS} seeds"));
+    eprintln!("{mutant:?} found by seed {seed}: {violation}");
+}
+
+#[test]
+fn batches_that_come_twice_or_out_of_order_or_not_are_found() {
+    let broken = [
+        NetworkMutant::RepeatsBatches,
+        NetworkMutant::SwapsBatches,
+        NetworkMutant::LosesBatches,
+        NetworkMutant::LosesLastByte,
+    ];
+    broken.into_iter().for_each(network_bug_is_found);
+}
+
+#[test]
+fn silence_that_nobody_notices_is_found() {
+    network_bug_is_found(NetworkMutant::IgnoresSilence);
 }
 
 const SEEDS: u64 = 60;

@@ -4,6 +4,9 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use archipelago_runtime::BoxError;
+
+use super::conflict::Conflict;
 use super::settings::TtlTooShort;
 
 /// The configuration was refused; nothing was started. Mend every problem it lists.
@@ -43,6 +46,8 @@ pub enum Origin {
     Variable(String),
     /// A call of [`Loader`](super::Loader), as it was written.
     Builder(String),
+    /// Settings that code handed over, without a layer that could be named.
+    Settings,
 }
 
 /// What is wrong.
@@ -87,6 +92,13 @@ pub enum Fault {
     NotUnicode,
     /// The lease is shorter than three heartbeats.
     TtlTooShort(TtlTooShort),
+    /// The values of several keys cannot be used together.
+    Conflict(Conflict),
+    /// The node cannot prove itself with what the key names.
+    Certificates {
+        /// Which file, and what is wrong with it.
+        source: BoxError,
+    },
     /// The merged configuration was refused although each layer was sound.
     Refused {
         /// Why.
@@ -120,6 +132,7 @@ impl std::error::Error for ConfigError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.problems.iter().find_map(|problem| match &problem.fault {
             Fault::Unreadable { source } => Some(source as _),
+            Fault::Certificates { source } => Some(&**source as _),
             _ => None,
         })
     }
@@ -161,6 +174,7 @@ impl fmt::Display for Origin {
             Self::File { path, line: Some(line) } => write!(f, "{}:{line}", path.display()),
             Self::Variable(name) => write!(f, "environment variable {name}"),
             Self::Builder(call) => write!(f, "builder call {call}"),
+            Self::Settings => f.write_str("settings"),
         }
     }
 }
@@ -180,6 +194,8 @@ impl fmt::Display for Fault {
             Self::Misfit { expected, .. } => write!(f, "expected {expected}"),
             Self::NotUnicode => f.write_str("the value is not Unicode"),
             Self::TtlTooShort(rule) => rule.fmt(f),
+            Self::Conflict(rule) => rule.fmt(f),
+            Self::Certificates { source } => source.fmt(f),
             Self::Refused { message } => f.write_str(message),
         }
     }

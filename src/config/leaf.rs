@@ -1,15 +1,21 @@
 //! What a single key can hold: how text becomes its value, and what to say when it does not fit.
 
 use std::collections::BTreeSet;
+use std::marker::PhantomData;
 use std::num::{NonZeroU16, NonZeroU32};
+use std::path::PathBuf;
 
-use archipelago_protocol::identity::Namespace;
+use archipelago_protocol::identity::{Namespace, NodeAddress};
 use figment::value::Value;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
 use super::backend::{self, BackendKind};
+use super::lanes::Overflow;
+use super::optional;
+use super::size::Size;
 use super::span::{Idle, Span};
+use super::transport::{Host, TransportKind};
 
 /// The type of a key's value.
 pub(super) trait Leaf: DeserializeOwned {
@@ -27,6 +33,8 @@ pub(super) enum Shape {
     Text,
     /// A whole number; text that is none stays text and is refused by the type.
     Number,
+    /// `true` or `false`; other text stays text and is refused by the type.
+    Truth,
     /// `a, b` or `[a, b]`.
     List,
 }
@@ -36,6 +44,7 @@ impl Shape {
         match self {
             Self::Text => Value::from(text),
             Self::Number => text.trim().parse::<i64>().map_or_else(|_| Value::from(text), Value::from),
+            Self::Truth => text.trim().parse::<bool>().map_or_else(|_| Value::from(text), Value::from),
             Self::List => Value::from(items(text)),
         }
     }
@@ -99,11 +108,120 @@ impl Leaf for BTreeSet<String> {
     }
 }
 
+impl Leaf for bool {
+    const SHAPE: Shape = Shape::Truth;
+
+    fn expected() -> String {
+        "true or false".to_owned()
+    }
+}
+
+impl Leaf for PathBuf {
+    const SHAPE: Shape = Shape::Text;
+
+    fn expected() -> String {
+        "a path".to_owned()
+    }
+}
+
+impl Leaf for NodeAddress {
+    const SHAPE: Shape = Shape::Text;
+
+    fn expected() -> String {
+        r#"an address such as "127.0.0.1:4710""#.to_owned()
+    }
+}
+
+impl Leaf for Host {
+    const SHAPE: Shape = Shape::Text;
+
+    fn expected() -> String {
+        r#"a host without a port such as "10.0.0.1" or "node-1.example.org""#.to_owned()
+    }
+}
+
+impl Leaf for TransportKind {
+    const SHAPE: Shape = Shape::Text;
+
+    fn expected() -> String {
+        r#""none", "quic" (cargo feature `quic`) or "tcp" (cargo feature `tcp`)"#.to_owned()
+    }
+}
+
+impl Leaf for Overflow {
+    const SHAPE: Shape = Shape::Text;
+
+    fn expected() -> String {
+        r#""fail", "wait" or "drop-oldest""#.to_owned()
+    }
+}
+
 impl Leaf for BackendKind {
     const SHAPE: Shape = Shape::Text;
 
     fn expected() -> String {
         format!("a backend of this build; {}", backend::known())
+    }
+}
+
+/// An address to dial: at port 0 there is nobody.
+pub(super) struct Dialled;
+
+impl<'de> Deserialize<'de> for Dialled {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let address = NodeAddress::deserialize(deserializer)?;
+        if address.port() == 0 { Err(serde::de::Error::custom("port 0")) } else { Ok(Self) }
+    }
+}
+
+impl Leaf for Dialled {
+    const SHAPE: Shape = Shape::Text;
+
+    fn expected() -> String {
+        r#"the address of a node such as "10.0.0.1:4710""#.to_owned()
+    }
+}
+
+impl Leaf for Vec<Dialled> {
+    const SHAPE: Shape = Shape::List;
+
+    fn expected() -> String {
+        r#"a list of addresses of nodes such as ["10.0.0.1:4710", "10.0.0.2:4710"]"#.to_owned()
+    }
+}
+
+/// Room for something: a size above zero.
+pub(super) struct Room;
+
+impl<'de> Deserialize<'de> for Room {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let size = Size::deserialize(deserializer)?;
+        if size.bytes() == 0 { Err(serde::de::Error::custom("no room")) } else { Ok(Self) }
+    }
+}
+
+impl Leaf for Room {
+    const SHAPE: Shape = Shape::Text;
+
+    fn expected() -> String {
+        r#"a size above zero such as "512 KiB" or "8 MiB""#.to_owned()
+    }
+}
+
+/// What `T` takes, or empty text.
+pub(super) struct Optional<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Optional<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        optional::deserialize::<T, D>(deserializer).map(|_| Self(PhantomData))
+    }
+}
+
+impl<T: Leaf> Leaf for Optional<T> {
+    const SHAPE: Shape = T::SHAPE;
+
+    fn expected() -> String {
+        format!(r#"{}, or "" for none"#, T::expected())
     }
 }
 

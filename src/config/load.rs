@@ -10,6 +10,7 @@ use figment::providers::Serialized;
 
 use super::error::{ConfigError, Fault, Origin, Problem};
 use super::layer::Layer;
+use super::origins::Origins;
 use super::settings::{SessionFields, SessionSettings, Settings};
 
 /// Reads the configuration of a node.
@@ -87,6 +88,11 @@ impl Loader {
     /// [`ConfigError`] with every problem found: files that cannot be read, keys that do not exist, values that
     /// do not fit. What holds between keys is looked at only when each layer is sound.
     pub fn load(self) -> Result<Settings, ConfigError> {
+        self.load_with_origins().map(|(settings, _)| settings)
+    }
+
+    /// The same, with who set what.
+    pub(crate) fn load_with_origins(self) -> Result<(Settings, Origins), ConfigError> {
         let mut problems = Vec::new();
         let environment = self.environment.unwrap_or_else(|| std::env::vars_os().collect());
         let files = SourceFile::choose(&self.directory, self.file, self.profile, &environment, &mut problems);
@@ -169,31 +175,27 @@ fn variable<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&
     (!value.is_empty()).then_some(value)
 }
 
-fn merge(layers: Vec<Layer>) -> Result<Settings, ConfigError> {
+fn merge(layers: Vec<Layer>) -> Result<(Settings, Origins), ConfigError> {
     let defaults = Figment::from(Serialized::defaults(Settings::default()));
     let figment = layers.iter().fold(defaults, |merged, layer| merged.merge(layer));
-    if let Some(problem) = session_problem(&figment, &layers) {
-        return Err(ConfigError::new(vec![problem]));
-    }
-    figment.extract().map_err(|error| {
+    let origins = Origins::of_layers(layers);
+    session_rule(&figment, &origins)?;
+    let settings: Settings = figment.extract().map_err(|error| {
         let origin = Origin::Builder("load()".to_owned());
         let fault = Fault::Refused { message: error.to_string() };
         ConfigError::new(vec![Problem::of_key(origin, &error.path, fault)])
-    })
+    })?;
+    origins.check(&settings)?;
+    Ok((settings, origins))
 }
 
-/// The lease rule is between two keys, which may come from two layers: blame the one that somebody set.
-fn session_problem(figment: &Figment, layers: &[Layer]) -> Option<Problem> {
-    let fields: SessionFields = figment.extract_inner("session").ok()?;
-    let rule = SessionSettings::try_from(fields).err()?;
-    let keys = [["session", "ttl"], ["session", "heartbeat"]];
-    let set = |key: &[&str; 2]| {
-        let origin = layers.iter().rev().find_map(|layer| layer.origin_of(key))?;
-        Some((origin.clone(), key.map(str::to_owned)))
-    };
-    let (origin, key) =
-        keys.iter().find_map(set).unwrap_or_else(|| (Origin::Default, keys[0].map(str::to_owned)));
-    Some(Problem::of_key(origin, &key, Fault::TtlTooShort(rule)))
+/// The type of the settings keeps this rule, too, but knows no origins.
+fn session_rule(figment: &Figment, origins: &Origins) -> Result<(), ConfigError> {
+    let Ok(fields) = figment.extract_inner::<SessionFields>("session") else { return Ok(()) };
+    match SessionSettings::try_from(fields) {
+        Ok(_) => Ok(()),
+        Err(rule) => Err(origins.refuse(&["session.ttl", "session.heartbeat"], Fault::TtlTooShort(rule))),
+    }
 }
 
 const CONFIG: &str = "ARCHIPELAGO_CONFIG";

@@ -11,33 +11,46 @@
 //! - `ARCHIPELAGO_PROFILE` names the profile; the file of a named profile must exist.
 //! - `ARCHIPELAGO_SECTION__KEY` sets `section.key`. A key outside every section has an empty section:
 //!   `ARCHIPELAGO__NAMESPACE`. The name of an actor kind keeps its case:
-//!   `ARCHIPELAGO_ACTORS__KINDS__Account__IDLE_AFTER`.
+//!   `ARCHIPELAGO_ACTORS__KINDS__Account__IDLE_AFTER`, `ARCHIPELAGO_CLUSTER__PLACED__Account`.
 //! - Every other variable, `ARCHIPELAGO_TEST_*` among them, is not configuration.
 //!
 //! Durations are text (`"500ms"`, `"10min"`), sizes too (`"64 MiB"`), and a secret is the name of a file that
-//! holds it.
+//! holds it. Where a value may be absent, empty text is none.
 
 mod backend;
+mod cluster;
+mod conflict;
 mod error;
+mod lanes;
 mod layer;
 mod leaf;
 mod load;
+mod optional;
+mod origins;
 mod schema;
 mod secret;
 mod settings;
 mod size;
 mod span;
+mod transport;
 
 pub use backend::{BackendKind, UnknownBackend};
+pub use cluster::ClusterSettings;
+pub use conflict::Conflict;
 pub use error::{ConfigError, Fault, Origin, Problem};
+pub use lanes::{LaneSettings, Overflow};
 pub use load::Loader;
+pub(crate) use origins::Origins;
 pub use secret::{Secret, SecretError, SecretFile};
 pub use settings::{
-    ActorSettings, BackendSettings, CallSettings, EventSettings, KindSettings, NodeSettings, SessionSettings,
-    Settings, TtlTooShort,
+    ActorSettings, BackendSettings, CallSettings, EmbeddedSettings, EventSettings, KindSettings,
+    NodeSettings, SessionSettings, Settings, TtlTooShort,
 };
 pub use size::{BadSize, Size};
 pub use span::Idle;
+pub use transport::{Host, TransportKind, TransportSettings};
+#[cfg(any(feature = "quic", feature = "tcp"))]
+pub(crate) use transport::{Proof, Security};
 
 #[cfg(test)]
 mod tests;

@@ -5,13 +5,16 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 
-use archipelago_protocol::identity::Namespace;
+use archipelago_protocol::identity::{Namespace, NodeAddress};
 use figment::value::Value;
 
 use super::backend::BackendKind;
-use super::leaf::{Arbiters, Leaf, Shape, Text};
+use super::lanes::Overflow;
+use super::leaf::{Arbiters, Dialled, Leaf, Optional, Room, Shape, Text};
 use super::span::{Idle, Span};
+use super::transport::{Host, TransportKind};
 
 /// One key: its path, where `*` stands for a name the user chooses, and the type of its value.
 pub(super) struct Key {
@@ -112,7 +115,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 17] = [
+static KEYS: [Key; 41] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -130,6 +133,30 @@ static KEYS: [Key; 17] = [
     Key::of::<Span>(&["session", "ttl"]),
     Key::of::<Span>(&["session", "heartbeat"]),
     Key::of::<BackendKind>(&["backend", "kind"]),
+    Key::of::<bool>(&["backend", "embedded", "serve"]),
+    Key::of::<Optional<Dialled>>(&["backend", "embedded", "join"]),
+    Key::of::<Text>(&["cluster", "name"]),
+    Key::of::<Text>(&["cluster", "datacenter"]),
+    Key::of::<Vec<Dialled>>(&["cluster", "peers"]),
+    Key::of::<Dialled>(&["cluster", "placed", ANY]),
+    Key::of::<TransportKind>(&["transport", "kind"]),
+    Key::of::<NodeAddress>(&["transport", "bind"]),
+    Key::of::<Optional<Host>>(&["transport", "advertise"]),
+    Key::of::<bool>(&["transport", "insecure"]),
+    Key::of::<Optional<PathBuf>>(&["transport", "ca"]),
+    Key::of::<Optional<PathBuf>>(&["transport", "certificate"]),
+    Key::of::<Optional<PathBuf>>(&["transport", "key"]),
+    Key::of::<Text>(&["transport", "server_name"]),
+    Key::of::<Optional<PathBuf>>(&["transport", "development"]),
+    Key::of::<Room>(&["lanes", "bytes"]),
+    Key::of::<NonZeroU32>(&["lanes", "calls"]),
+    Key::of::<Room>(&["lanes", "window"]),
+    Key::of::<Room>(&["lanes", "frame"]),
+    Key::of::<Room>(&["lanes", "largest"]),
+    Key::of::<Span>(&["lanes", "tell_ttl"]),
+    Key::of::<Overflow>(&["lanes", "overflow"]),
+    Key::of::<NonZeroU32>(&["lanes", "parked"]),
+    Key::of::<Span>(&["lanes", "handshake_limit"]),
 ];
 
 #[cfg(test)]
@@ -155,6 +182,7 @@ mod tests {
         let mut settings = Settings::default();
         let own = KindSettings { idle_after: Some(Idle::Never) };
         settings.actors.kinds.insert(ANY.to_owned(), own);
+        settings.cluster.placed.insert(ANY.to_owned(), "host:1".parse().unwrap());
         let mut found = Vec::new();
         leaves(&Value::serialize(&settings).unwrap(), &mut Vec::new(), &mut found);
         let misfits: Vec<_> = found.iter().filter(|(_, fits)| !fits).collect();

@@ -1,19 +1,23 @@
 //! The settings of a node: one struct per section, with the defaults.
 //!
-//! Each field is a type that refuses what makes no sense (zero queues, a lease shorter than three heartbeats),
-//! so a [`Settings`] that exists can be used as it is.
+//! Each field is a type that refuses what makes no sense (zero queues, a lease shorter than three heartbeats).
+//! What holds between keys ([`Conflict`](super::Conflict)) is checked when they are loaded and when a node starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::{NonZeroU16, NonZeroU32};
 use std::time::Duration;
 
-use archipelago_protocol::identity::Namespace;
+use archipelago_protocol::identity::{Namespace, NodeAddress};
 use humantime_serde::re::humantime::format_duration;
 use serde::{Deserialize, Serialize};
 
 use super::backend::BackendKind;
+use super::cluster::ClusterSettings;
+use super::lanes::LaneSettings;
 use super::leaf::arbiters;
+use super::optional;
 use super::span::{self, Idle};
+use super::transport::TransportSettings;
 
 /// Everything a node can be told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +38,12 @@ pub struct Settings {
     pub session: SessionSettings,
     /// The store behind the directory.
     pub backend: BackendSettings,
+    /// The other nodes.
+    pub cluster: ClusterSettings,
+    /// How this node reaches them.
+    pub transport: TransportSettings,
+    /// Messages to them.
+    pub lanes: LaneSettings,
 }
 
 impl Default for Settings {
@@ -46,6 +56,9 @@ impl Default for Settings {
             events: EventSettings::default(),
             session: SessionSettings::default(),
             backend: BackendSettings::default(),
+            cluster: ClusterSettings::default(),
+            transport: TransportSettings::default(),
+            lanes: LaneSettings::default(),
         }
     }
 }
@@ -250,16 +263,31 @@ pub(super) struct SessionFields {
 pub struct BackendSettings {
     /// Which one.
     pub kind: BackendKind,
+    /// `[backend.embedded]`: what only the embedded one can be told.
+    pub embedded: EmbeddedSettings,
 }
 
 impl Default for BackendSettings {
     fn default() -> Self {
-        Self { kind: BackendKind::Embedded }
+        Self { kind: BackendKind::Embedded, embedded: EmbeddedSettings::default() }
     }
 }
 
+/// `[backend.embedded]`: a store in memory, for several processes. For development: without the process that serves
+/// it there is no store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct EmbeddedSettings {
+    /// Serves the store of this node to others.
+    pub serve: bool,
+    /// Uses the store of the node at this address.
+    #[serde(with = "optional")]
+    pub join: Option<NodeAddress>,
+}
+
 /// A default queue length; zero does not compile.
-const fn count<const N: u32>() -> NonZeroU32 {
+pub(super) const fn count<const N: u32>() -> NonZeroU32 {
     const { NonZeroU32::new(N).expect("a queue holds at least one") }
 }
 

@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use super::{ConfigError, Idle, Loader, Settings};
 
+mod conflicts;
+#[cfg(all(feature = "quic", feature = "tcp"))]
+mod network;
+
 /// A directory of its own for one test, removed when the test is over.
 struct Directory(PathBuf);
 
@@ -169,7 +173,8 @@ fn unknown_section_is_refused_with_file_line_and_key() {
     assert_eq!(
         said_about("unknown-section", "\n[call]\ntimeout = '1s'\n"),
         "archipelago.toml:2: call: unknown key; \
-         known here are actors, backend, calls, events, namespace, node, session"
+         known here are actors, backend, calls, cluster, events, lanes, namespace, node, session, \
+         transport"
     );
 }
 

@@ -7,6 +7,7 @@
 
 mod bench;
 mod capture;
+mod pair;
 mod requirements;
 mod servers;
 mod sim;

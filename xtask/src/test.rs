@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::capture::{counts_tests, run_within};
+use crate::pair;
 use crate::requirements;
 use crate::servers;
 use crate::sim;
@@ -13,6 +14,10 @@ use crate::workspace::Workspace;
 /// Deliberate bugs of the runtime, each of which the simulator must find.
 pub(crate) const MUTANTS: [&str; 7] =
     ["test", "--package", "archipelago-sim", "--features", "mutants", "--test", "mutants"];
+
+/// Deliberate bugs of the simulated network, each of which the rules of the transport contract must find.
+pub(crate) const NETWORK_MUTANTS: [&str; 7] =
+    ["test", "--package", "archipelago-memory", "--features", "mutants", "--test", "mutants"];
 
 /// How many seeds the simulator sweeps for every change.
 const SEEDS: u64 = 500;
@@ -32,6 +37,7 @@ fn steps() -> Vec<Step> {
         Step::new("doc tests", |w| w.cargo_keeping(&["test", "--workspace", "--doc"], counts_tests)),
         Step::new("simulation", |w| sim::sweep(w, SEEDS)),
         Step::new("mutants", |w| w.cargo_keeping(&MUTANTS, counts_tests)),
+        Step::new("network mutants", |w| w.cargo_keeping(&NETWORK_MUTANTS, counts_tests)),
         Step::new("examples", |w| examples(w)),
     ]
 }
@@ -94,6 +100,9 @@ fn examples(workspace: &Workspace) -> Outcome {
 }
 
 fn example(workspace: &Workspace, name: &str) -> Result<(), String> {
+    if name == "pair" {
+        return pair::run(workspace, EXAMPLE_LIMIT);
+    }
     let mut words = vec!["run", "--quiet", "--example", name];
     if SERVERS.contains(&name) {
         words.extend(["--", "--self-test"]);

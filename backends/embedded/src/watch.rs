@@ -22,6 +22,11 @@ impl EmbeddedWatch {
     pub(crate) fn new(shared: Arc<Shared>, space: Space, after: Position) -> Self {
         Self { shared, space, after, slot: None, broken: false }
     }
+
+    /// Up to here every change of the space has been delivered.
+    pub(crate) const fn searched_to(&self) -> Position {
+        self.after
+    }
 }
 
 impl Stream for EmbeddedWatch {

@@ -10,14 +10,33 @@ pub const fn stable_hash(bytes: &[u8]) -> u64 {
 
 /// Hashes several parts as one text, with a separator no part can contain, without joining them first.
 pub const fn stable_hash_parts(parts: &[&str]) -> u64 {
-    let mut state = START;
+    finish(append_parts(START, parts))
+}
+
+const fn append_parts(mut state: u64, parts: &[&str]) -> u64 {
     let mut i = 0;
     while i < parts.len() {
         state = append(state, parts[i].as_bytes());
         state = append(state, &[0xff]);
         i += 1;
     }
-    finish(state)
+    state
+}
+
+/// The hash of the first parts of a text, to be continued with its last part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HashPrefix(u64);
+
+impl HashPrefix {
+    /// After `parts`.
+    pub const fn of(parts: &[&str]) -> Self {
+        Self(append_parts(START, parts))
+    }
+
+    /// The hash of all parts: as [`stable_hash_parts`] gives it.
+    pub const fn and(self, last: &str) -> u64 {
+        finish(append_parts(self.0, &[last]))
+    }
 }
 
 const fn append(mut state: u64, bytes: &[u8]) -> u64 {
@@ -42,6 +61,12 @@ const PRIME: u64 = 0x0000_0100_0000_01b3;
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_hash_in_two_steps_is_the_same_hash() {
+        let whole = super::stable_hash_parts(&["default", "Account", "alice"]);
+        assert_eq!(super::HashPrefix::of(&["default", "Account"]).and("alice"), whole);
+    }
+
     use super::*;
 
     #[test]

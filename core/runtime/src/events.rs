@@ -3,7 +3,7 @@
 use std::fmt;
 
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::identity::NodeId;
+use archipelago_protocol::identity::{NodeAddress, NodeId};
 use tokio::sync::broadcast;
 
 /// Something that happened in the node.
@@ -29,6 +29,41 @@ pub enum Event {
     },
     /// A message that nobody waits for could not be delivered.
     DeadLetter(DeadLetter),
+    /// A message that nobody waits for could not be delivered to the node of its actor.
+    RemoteDeadLetter(RemoteDeadLetter),
+    /// A connection to another node stands.
+    PeerConnected {
+        /// The other node.
+        node: NodeId,
+    },
+    /// A connection to another node is gone, or could not be made; it is tried again.
+    PeerDisconnected {
+        /// The other node.
+        node: NodeId,
+        /// Why, in words.
+        reason: String,
+    },
+    /// Another node does not fit, or is not trusted, or does not trust this one.
+    PeerRefused {
+        /// Where it is, if known.
+        address: Option<NodeAddress>,
+        /// Why, in words.
+        reason: String,
+    },
+    /// Another node will not come back.
+    PeerGone {
+        /// The other node.
+        node: NodeId,
+    },
+}
+
+/// A message that was not delivered to another node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteDeadLetter {
+    /// The node that was to get it; none if it was not known where the actor lives.
+    pub node: Option<NodeId>,
+    /// What is known of the message.
+    pub letter: DeadLetter,
 }
 
 /// A message that was not delivered.

@@ -16,13 +16,14 @@ mod mutants;
 mod named;
 mod node;
 mod refs;
+mod remote;
 mod session;
 mod settings;
 
 pub use activation::Activation;
 pub use call::{Call, CallOptions, InCall, in_call, remaining};
 pub use catalog::{Factory, MessageTable};
-pub use events::{DeadLetter, Event, EventStream, Notice, Subscription};
+pub use events::{DeadLetter, Event, EventStream, Notice, RemoteDeadLetter, Subscription};
 pub use message::{AcceptedBy, BoxError, Lifecycle, NamedActor, RemoteMessage, VirtualActor};
 #[doc(hidden)]
 pub use message::{Dispatch, Dispatched, ViaHandler};
@@ -31,4 +32,7 @@ pub use mutants::{Mutant, set_mutant};
 pub use named::{NameError, NamedRef};
 pub use node::{Node, NodeBuilder, StartError, StopError};
 pub use refs::{ActorRef, MessageRef, UntypedRef};
+pub use remote::{
+    AskError, Connector, DirectoryLocator, Location, Locator, Place, RemoteSettings, Service, StaticLocator,
+};
 pub use settings::NodeSettings;

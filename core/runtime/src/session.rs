@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
 use archipelago_directory::carry_out_holder;
-use archipelago_protocol::identity::NodeInfo;
 use archipelago_protocol::session::{HolderAction, HolderEvent, LeaseOutcome, Session, SessionHolder, times};
 use archipelago_protocol::time::Millis;
+use tokio::sync::oneshot;
 
 use crate::env::{ArbiterRole, within};
 use crate::node::{NodeShared, StartError};
+use crate::remote;
 
 /// How the node's session stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,11 +30,29 @@ pub(crate) enum SessionState {
     Lost(String),
 }
 
-/// Starts the control arbiter with the session's actor on it.
-pub(crate) fn start(node: &Arc<NodeShared>) -> Result<(), StartError> {
-    let shared = Arc::clone(node);
-    node.env().start_arbiter(ArbiterRole::Control, Box::new(move || Box::pin(keep_session(shared))))?;
-    Ok(())
+/// Starts the control arbiter: with the network, and then with the session's actor on it.
+pub(crate) async fn start(node: &Arc<NodeShared>) -> Result<(), StartError> {
+    let (shared, role) = (Arc::clone(node), ArbiterRole::Control);
+    let (ready, is_ready) = oneshot::channel();
+    node.env().start_arbiter(role, Box::new(move || Box::pin(control(shared, ready))))?;
+    is_ready.await.unwrap_or_else(|_| Err(StartError::Arbiter { role: role.to_string() }))
+}
+
+/// The main task of the control arbiter.
+async fn control(node: Arc<NodeShared>, ready: oneshot::Sender<Result<(), StartError>>) {
+    let seat = match remote::open_control(&node).await {
+        Ok(seat) => seat,
+        Err(error) => {
+            // Nobody waits if the start was given up.
+            let _ = ready.send(Err(error));
+            return;
+        }
+    };
+    let _ = ready.send(Ok(()));
+    keep_session(node).await;
+    if let Some(seat) = seat {
+        seat.close(CLOSE_LIMIT).await;
+    }
 }
 
 /// Waits until the session is live.
@@ -69,7 +88,7 @@ pub(crate) fn begin_close(node: &NodeShared) {
     });
 }
 
-/// The main task of the control arbiter.
+/// Keeps the session until it is over.
 async fn keep_session(node: Arc<NodeShared>) {
     let mut states = node.session().subscribe();
     let actor = SessionActor::new(Arc::clone(&node)).start();
@@ -130,7 +149,7 @@ impl SessionActor {
     /// fails is asked for again with the next confirmed beat.
     fn request(&self, request: HolderAction, ctx: &mut Context<Self>) {
         let (env, directory, info) =
-            (Arc::clone(self.node.env()), Arc::clone(self.node.directory()), self.info());
+            (Arc::clone(self.node.env()), Arc::clone(self.node.directory()), self.node.info());
         let limit = times::attempt_timeout(self.holder.session().ttl);
         let work = async move {
             let answer = within(&env, limit, carry_out_holder(&*directory, &info, &request)).await;
@@ -144,17 +163,6 @@ impl SessionActor {
                 actor.closed();
             }
         }));
-    }
-
-    fn info(&self) -> NodeInfo {
-        let settings = self.node.settings();
-        NodeInfo {
-            id: self.node.id(),
-            name: settings.name.clone(),
-            address: settings.address.clone(),
-            roles: settings.roles.iter().cloned().collect(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        }
     }
 
     fn wake_at(&mut self, at: Millis, ctx: &mut Context<Self>) {
@@ -219,3 +227,6 @@ fn unanswered(request: &HolderAction) -> Option<HolderEvent> {
         _ => None,
     }
 }
+
+/// How long connections have to close in good order.
+const CLOSE_LIMIT: Millis = Millis(1_000);

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use archipelago_protocol::identity::NodeAddress;
 use archipelago_protocol::time::Millis;
 
+use crate::remote::RemoteSettings;
+
 /// The bounds and times of a node. The facade reads them from configuration; the defaults are these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -41,6 +43,8 @@ pub struct NodeSettings {
     pub session_ttl: Millis,
     /// How often the session beats, at least three times in its life. Default 2 s.
     pub session_heartbeat: Millis,
+    /// How it meets other nodes, if it has a transport.
+    pub remote: RemoteSettings,
 }
 
 impl NodeSettings {
@@ -69,6 +73,7 @@ impl Default for NodeSettings {
             event_queue: 1_024,
             session_ttl: Millis(6_000),
             session_heartbeat: Millis(2_000),
+            remote: RemoteSettings::default(),
         }
     }
 }

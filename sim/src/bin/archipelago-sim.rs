@@ -1,38 +1,61 @@
-//! Sweeps seeds of the workload: `archipelago-sim [--from S] [--seeds N] [--seconds T] [--replay SEED]`.
+//! Sweeps seeds of a workload:
+//! `archipelago-sim [--workload local|remote] [--from S] [--seeds N] [--seconds T] [--replay SEED [--log true]]`.
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
     reason = "a command talks, and measures real time"
 )]
 
+use std::cell::OnceCell;
+use std::fmt;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use archipelago_sim::{Outcome, Sweep, run_seed};
+use archipelago_sim::{Outcome, Sweep, Workload};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
 
 struct Arguments {
+    workload: Workload,
     from: u64,
     seeds: u64,
     seconds: u64,
     replay: Option<u64>,
+    /// Whether a replay prints what the nodes log.
+    log: bool,
 }
 
 fn main() -> ExitCode {
     match parse(std::env::args().skip(1)) {
-        Ok(Arguments { replay: Some(seed), seconds, .. }) => replay(seed, Duration::from_secs(seconds)),
+        Ok(Arguments { workload, replay: Some(seed), seconds, log, .. }) => {
+            let work = || replay(workload, seed, Duration::from_secs(seconds));
+            if log { with_log(work) } else { work() }
+        }
         Ok(arguments) => sweep(&arguments),
         Err(message) => {
             eprintln!("{message}");
-            eprintln!("usage: archipelago-sim [--from S] [--seeds N] [--seconds T] [--replay SEED]");
+            eprintln!(
+                "usage: archipelago-sim [--workload local|remote] [--from S] [--seeds N] [--seconds T] [--replay SEED [--log true]]"
+            );
             ExitCode::from(2)
         }
     }
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
-    let mut arguments = Arguments { from: 1, seeds: 100, seconds: 120, replay: None };
+    let mut arguments =
+        Arguments { workload: Workload::Local, from: 1, seeds: 100, seconds: 120, replay: None, log: false };
     while let Some(word) = words.next() {
-        let text = words.next().ok_or_else(|| format!("{word} needs a number"))?;
+        let text = words.next().ok_or_else(|| format!("{word} needs a value"))?;
+        if word == "--workload" {
+            let named = Workload::named(&text);
+            arguments.workload = named.ok_or_else(|| format!("there is no workload {text:?}"))?;
+            continue;
+        }
+        if word == "--log" {
+            arguments.log = text.parse().map_err(|_| format!("--log needs true or false, not {text:?}"))?;
+            continue;
+        }
         let number = text.parse().map_err(|_| format!("{word} needs a number, not {text:?}"))?;
         match word.as_str() {
             "--from" => arguments.from = number,
@@ -46,8 +69,8 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
 }
 
 /// Runs one seed and tells all about it.
-fn replay(seed: u64, length: Duration) -> ExitCode {
-    let outcome = run_seed(seed, length);
+fn replay(workload: Workload, seed: u64, length: Duration) -> ExitCode {
+    let outcome = workload.run(seed, length);
     println!("seed {seed} hash {:016x} sent {} handled {}", outcome.hash, outcome.sent, outcome.handled);
     outcome.tail.iter().for_each(|line| println!("{line}"));
     if let Some(violation) = &outcome.violation {
@@ -57,18 +80,35 @@ fn replay(seed: u64, length: Duration) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Runs `work` and prints what is logged meanwhile, in virtual time.
+fn with_log(work: impl FnOnce() -> ExitCode) -> ExitCode {
+    struct Virtual;
+    impl FormatTime for Virtual {
+        fn format_time(&self, out: &mut Writer<'_>) -> fmt::Result {
+            let now = BEGAN.with(|began| began.get_or_init(tokio::time::Instant::now).elapsed());
+            write!(out, "{:>12.6}s", now.as_secs_f64())
+        }
+    }
+    thread_local! {
+        static BEGAN: OnceCell<tokio::time::Instant> = const { OnceCell::new() };
+    }
+    let log = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_timer(Virtual).finish();
+    tracing::subscriber::with_default(log, work)
+}
+
 fn sweep(arguments: &Arguments) -> ExitCode {
     let began = Instant::now();
     let length = Duration::from_secs(arguments.seconds);
-    let mut sweep = Sweep::new();
+    let mut sweep = Sweep::of(arguments.workload);
     let mut told = Instant::now();
-    let seeds =
-        regressions().into_iter().chain(arguments.from..arguments.from.saturating_add(arguments.seeds));
+    let seeds = regressions(arguments.workload)
+        .into_iter()
+        .chain(arguments.from..arguments.from.saturating_add(arguments.seeds));
     for seed in seeds {
         if !sweep.run(seed, length)
             && let Some(failed) = sweep.failed.last()
         {
-            tell_failure(failed, arguments.seconds);
+            tell_failure(failed, arguments);
         }
         if told.elapsed() > Duration::from_secs(10) {
             told = Instant::now();
@@ -80,13 +120,13 @@ fn sweep(arguments: &Arguments) -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn tell_failure(failed: &Outcome, seconds: u64) {
-    let seed = failed.seed;
+fn tell_failure(failed: &Outcome, arguments: &Arguments) {
+    let (seed, seconds, workload) = (failed.seed, arguments.seconds, arguments.workload.name());
     failed.tail.iter().for_each(|line| println!("  {line}"));
     if let Some(violation) = &failed.violation {
         println!("seed {seed}: {violation}");
     }
-    println!("replay: cargo xtask sim --from {seed} --seeds 1 --seconds {seconds}");
+    println!("replay: cargo xtask sim --workload {workload} --from {seed} --seeds 1 --seconds {seconds}");
 }
 
 /// Prints the sum and answers with the number of failures: seeds, promises never looked at, places never reached.
@@ -114,8 +154,12 @@ fn tell_sum(sweep: &Sweep, arguments: &Arguments, real: Duration) -> usize {
 }
 
 /// The seeds that failed once.
-fn regressions() -> Vec<u64> {
-    let lines = include_str!("../../seeds/regressions.txt").lines();
+fn regressions(workload: Workload) -> Vec<u64> {
+    let listed = match workload {
+        Workload::Local => include_str!("../../seeds/regressions.txt"),
+        Workload::Remote => include_str!("../../seeds/remote.txt"),
+    };
+    let lines = listed.lines();
     lines.filter_map(|line| line.split('#').next()?.trim().parse().ok()).collect()
 }
 

@@ -22,8 +22,10 @@ use futures_util::future::join_all;
 use account::Account;
 use client::Client;
 use faults::{Fate, meet};
+pub(crate) use lives::Lives;
 use plan::Plan;
 use subject::{Hooks, Subject};
+pub(crate) use truth::Reported;
 use truth::Truth;
 
 use crate::clock::TrueClock;

@@ -1,6 +1,9 @@
 //! A simulated world: nodes, a store, one clock, and the hands on all of them.
 
 mod beats;
+mod eyes;
+mod lies;
+mod network;
 mod simulation;
 mod stores;
 
@@ -10,12 +13,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archipelago_backend_conformance::{Faults, Rng};
+use archipelago_memory::NetworkSettings;
+use archipelago_protocol::contract::Directory;
 use archipelago_protocol::identity::NodeId;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::Environment;
 use archipelago_runtime::{Node, NodeBuilder, StartError};
 
 pub(crate) use beats::Beats;
+use lies::WrongLocator;
+use network::Network;
+pub use network::bind_of;
 pub use simulation::{Run, Simulation};
 use stores::Stores;
 
@@ -39,9 +47,18 @@ struct Inner {
     nodes: RefCell<Vec<SimNode>>,
     /// How many lives nodes have had, over the whole world.
     lives: Cell<u64>,
+    network: Option<Network>,
+    wrong_locations: u32,
 }
 
-type Build = Rc<dyn Fn(NodeBuilder) -> NodeBuilder>;
+type Build = Rc<dyn Fn(NodeBuilder, &Arc<SimEnvironment>) -> NodeBuilder>;
+
+/// What a world has besides its nodes.
+#[derive(Clone, Debug)]
+struct Ground {
+    network: Option<NetworkSettings>,
+    wrong_locations: u32,
+}
 
 struct SimNode {
     build: Build,
@@ -58,7 +75,7 @@ struct Life {
 }
 
 impl World {
-    fn new(seed: u64, builds: Vec<(Build, i32)>) -> Self {
+    fn new(seed: u64, builds: Vec<(Build, i32)>, ground: Ground) -> Self {
         let truth = TrueClock::start();
         let mut rng = Rng::new(seed);
         let stores = Rc::new(Stores::new(truth));
@@ -67,7 +84,10 @@ impl World {
         let nodes = builds.into_iter().map(|(build, ppm)| SimNode { build, ppm, current: None, last: None });
         let nodes = RefCell::new(nodes.collect());
         let (rng, trace, lives) = (RefCell::new(rng), RefCell::new(Trace::new()), Cell::new(0));
-        let world = Self { inner: Rc::new(Inner { truth, rng, trace, stores, nodes, lives }) };
+        let network = ground.network.map(|settings| Network::new(settings, seed, truth));
+        let wrong_locations = ground.wrong_locations;
+        let inner = Inner { truth, rng, trace, stores, nodes, lives, network, wrong_locations };
+        let world = Self { inner: Rc::new(inner) };
         world.spawn(late);
         world.spawn(observer);
         world
@@ -84,6 +104,8 @@ impl World {
     pub async fn crash(&self, index: usize) {
         let Some(life) = self.take(index) else { return };
         self.record("crash", index as u64, 0);
+        // First the network: what is dropped must not say farewell.
+        self.on_network(|network| network.crash(index));
         life.env.switch().crash();
         while !life.env.switch().is_empty() {
             tokio::task::yield_now().await;
@@ -96,11 +118,16 @@ impl World {
         let Some(life) = self.life(index) else { return };
         self.record("pause", index as u64, u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
         life.env.switch().pause();
+        self.on_network(|network| network.freeze(index));
         let (world, suspend) = (self.clone(), self.chance(500));
         let stood_still = if suspend { Millis::from_duration(length) } else { Millis::ZERO };
         self.spawn(async move {
             world.advance(length).await;
             world.record("resume", index as u64, 0);
+            // A zombie has lost its place in the network to the life after it.
+            if world.env(index).is_some_and(|env| Arc::ptr_eq(&env, &life.env)) {
+                world.on_network(|network| network.thaw(index));
+            }
             life.env.resume(stood_still);
         });
     }
@@ -131,6 +158,7 @@ impl World {
     pub async fn restart(&self, index: usize) -> Result<Node, StartError> {
         if let Some(life) = self.take(index) {
             assert!(life.env.switch().is_paused(), "node {index} is up: crash, stop or pause it first");
+            self.on_network(|network| network.crash(index));
         }
         let last = self.inner.nodes.borrow()[index].last;
         if let Some(last) = last {
@@ -153,18 +181,40 @@ impl World {
             let nodes = self.inner.nodes.borrow();
             (Rc::clone(&nodes[index].build), nodes[index].ppm)
         };
-        let env = Arc::new(SimEnvironment::new(self.inner.truth, ppm, self.random()));
+        let transport = self.inner.network.as_ref().map(|network| network.transport(index));
+        let env = SimEnvironment::new(self.inner.truth, ppm, self.random()).with_transport(transport);
+        let env = Arc::new(env);
         let directory = self.inner.stores.directory(&env, self.random());
         self.inner.lives.set(self.inner.lives.get() + 1);
         self.record("start", index as u64, self.inner.lives.get());
-        let shared: Arc<dyn Environment> = Arc::clone(&env) as Arc<dyn Environment>;
-        let started = build(NodeBuilder::new(shared, directory)).start().await;
+        let builder = self.builder(index, &env, directory);
+        let started = build(builder, &env).start().await;
         self.record("started", index as u64, u64::from(started.is_ok()));
-        let node = started?;
+        let node = match started {
+            Ok(node) => node,
+            Err(error) => {
+                // The process ends with its start; without a network there is nothing of it that others could meet.
+                if self.on_network(|network| network.crash(index)).is_some() {
+                    env.switch().crash();
+                }
+                return Err(error);
+            }
+        };
         let slot = &mut self.inner.nodes.borrow_mut()[index];
         slot.last = Some(node.id());
         slot.current = Some(Life { node: node.clone(), env });
         Ok(node)
+    }
+
+    fn builder(&self, index: usize, env: &Arc<SimEnvironment>, directory: Arc<dyn Directory>) -> NodeBuilder {
+        let shared: Arc<dyn Environment> = Arc::clone(env) as Arc<dyn Environment>;
+        let builder = NodeBuilder::new(shared, Arc::clone(&directory));
+        match self.inner.wrong_locations {
+            0 => builder,
+            per_mille => {
+                builder.locator(Arc::new(WrongLocator::new(directory, index, per_mille, self.random())))
+            }
+        }
     }
 
     fn life(&self, index: usize) -> Option<Life> {
@@ -226,6 +276,7 @@ impl World {
     /// Makes a step of the script part of the trace: `what`, and two numbers about it.
     pub fn record(&self, what: &'static str, a: u64, b: u64) {
         let now = self.now();
+        tracing::debug!(a, b, "{what}");
         self.inner.trace.borrow_mut().record(now, what, a, b);
     }
 

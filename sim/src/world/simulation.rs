@@ -2,11 +2,14 @@
 
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
+use archipelago_memory::NetworkSettings;
 use archipelago_runtime::NodeBuilder;
 
-use super::{Build, World};
+use super::{Build, Ground, World};
+use crate::env::SimEnvironment;
 
 /// A world in the making. The same seed, nodes and script give the same run, down to the last step.
 ///
@@ -39,6 +42,7 @@ use super::{Build, World};
 pub struct Simulation {
     seed: u64,
     builds: Vec<(Build, i32)>,
+    ground: Ground,
 }
 
 /// What a run came to.
@@ -57,7 +61,26 @@ pub struct Run<T> {
 impl Simulation {
     /// A world without nodes whose every chance comes from `seed`.
     pub const fn new(seed: u64) -> Self {
-        Self { seed, builds: Vec::new() }
+        let ground = Ground { network: None, wrong_locations: 0 };
+        Self { seed, builds: Vec::new(), ground }
+    }
+
+    /// Gives the world a network: node `i` is its host `node-<i>`, and must be told so in its settings. See
+    /// [`bind_of`](crate::bind_of).
+    pub fn with_network(self) -> Self {
+        self.with_network_of(NetworkSettings::default())
+    }
+
+    /// As [`with_network`](Self::with_network), with numbers of its own.
+    pub fn with_network_of(mut self, settings: NetworkSettings) -> Self {
+        self.ground.network = Some(settings);
+        self
+    }
+
+    /// Makes nodes look for actors in the wrong place so many times in a thousand. Only with a network.
+    pub const fn with_wrong_locations(mut self, per_mille: u32) -> Self {
+        self.ground.wrong_locations = per_mille;
+        self
     }
 
     /// Adds a node, which is started before the script begins. `build` is called for every life of it.
@@ -66,7 +89,16 @@ impl Simulation {
     }
 
     /// Adds a node whose clock gains `ppm` microseconds every true second.
-    pub fn skewed_node(mut self, ppm: i32, build: impl Fn(NodeBuilder) -> NodeBuilder + 'static) -> Self {
+    pub fn skewed_node(self, ppm: i32, build: impl Fn(NodeBuilder) -> NodeBuilder + 'static) -> Self {
+        self.node_in(ppm, move |builder, _| build(builder))
+    }
+
+    /// Adds a node whose builder may know the environment of each of its lives.
+    pub(crate) fn node_in(
+        mut self,
+        ppm: i32,
+        build: impl Fn(NodeBuilder, &Arc<SimEnvironment>) -> NodeBuilder + 'static,
+    ) -> Self {
         self.builds.push((Rc::new(build), ppm));
         self
     }
@@ -87,7 +119,7 @@ impl Simulation {
         });
         let run = system.block_on(async {
             let count = self.builds.len();
-            let world = World::new(self.seed, self.builds);
+            let world = World::new(self.seed, self.builds, self.ground);
             for index in 0..count {
                 world.start(index).await.expect("nothing is wrong with the store before the script begins");
             }

@@ -51,9 +51,9 @@ impl Layer {
         layer
     }
 
-    /// Where this layer sets the key at `path`, if it does.
-    pub(super) fn origin_of(&self, path: &[&str]) -> Option<&Origin> {
-        self.entries.iter().rev().find(|entry| entry.path == path).map(|entry| &entry.origin)
+    /// Where this layer sets the key at `path`, or a key in the section at `path`, if it does.
+    pub(super) fn origin_of(&self, path: &[String]) -> Option<&Origin> {
+        self.entries.iter().rev().find(|entry| entry.path.starts_with(path)).map(|entry| &entry.origin)
     }
 
     /// Takes text for a key, or notes why not.

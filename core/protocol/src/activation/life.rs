@@ -88,6 +88,7 @@ impl Life {
     }
 
     /// Notes that a job has started at `now`.
+    #[inline]
     pub fn job_started(&mut self, now: Millis, flags: MessageFlags) {
         let interleaves = flags.contains(MessageFlags::ALWAYS_INTERLEAVE);
         self.running_interleaves = interleaves && (self.running == 0 || self.running_interleaves);
@@ -100,6 +101,7 @@ impl Life {
     }
 
     /// Notes that a job has ended at `now`: a long job counts as activity until its end.
+    #[inline]
     pub fn job_ended(&mut self, now: Millis, flags: MessageFlags) {
         self.running = self.running.saturating_sub(1);
         if !flags.contains(MessageFlags::SUPPRESS_KEEP_ALIVE) {
@@ -108,6 +110,7 @@ impl Life {
     }
 
     /// True if a job with these flags may start now.
+    #[inline]
     pub fn may_start(&self, flags: MessageFlags, rule: Interleave) -> bool {
         let room = self.running == 0
             || match rule {
@@ -121,6 +124,7 @@ impl Life {
     }
 
     /// The reason to enter `Deactivating` now, if there is one and no job runs.
+    #[inline]
     pub fn may_leave(&self) -> Option<DeactivateReason> {
         if self.state == ActivationState::Valid && self.running == 0 { self.leaving } else { None }
     }

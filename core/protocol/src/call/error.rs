@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use serde::{Deserialize, Serialize};
 
-use crate::identity::ActorIdError;
+use crate::identity::{ActorIdError, NodeId};
 
 /// A text that nobody appends to.
 pub type Text = Box<str>;
@@ -90,20 +90,43 @@ pub enum CallError {
     /// The node stopped, or lost its session, while the handler ran.
     #[error("the node stopped while the handler ran")]
     Stopped,
+    /// The connection to the actor's node was lost after the message had been given to it. The handler may have run.
+    #[error("the connection to node {node} was lost before the answer came")]
+    ConnectionLost {
+        /// The node that was to handle it.
+        node: NodeId,
+    },
+    /// No node is known that hosts the actor, or the one that does cannot be reached. Nothing was started.
+    #[error("no way to the actor: {reason}")]
+    NoRoute {
+        /// What is missing.
+        reason: Text,
+    },
+    /// The message may not leave its node, and its actor lives on another. Nothing was started.
+    #[error("the actor lives on another node, and the message may not leave this one")]
+    NotLocal,
+    /// The message, or its reply, is larger than the largest that may travel.
+    #[error("{} is larger than the {max} bytes that may travel", if *.started { "the reply" } else { "the message" })]
+    TooLarge {
+        /// The largest that may travel.
+        max: u32,
+        /// True if it was the reply, so that the handler has run.
+        started: bool,
+    },
 }
 
 impl CallError {
     /// Whether the handler may have had its effect.
     pub const fn outcome(&self) -> Outcome {
         match self {
-            Self::Timeout { started } | Self::Codec { started, .. } => {
+            Self::Timeout { started } | Self::Codec { started, .. } | Self::TooLarge { started, .. } => {
                 if *started {
                     Outcome::Unknown
                 } else {
                     Outcome::NotStarted
                 }
             }
-            Self::Panicked | Self::NoReply | Self::Stopped => Outcome::Unknown,
+            Self::Panicked | Self::NoReply | Self::Stopped | Self::ConnectionLost { .. } => Outcome::Unknown,
             _ => Outcome::NotStarted,
         }
     }
@@ -159,6 +182,10 @@ pub enum Queue {
     Ingress,
     /// The mailbox of a named actor.
     Mailbox,
+    /// The lane to another node.
+    Lane,
+    /// What waits for an actor whose node is not known yet.
+    Route,
 }
 
 impl core::fmt::Display for Queue {
@@ -168,6 +195,8 @@ impl core::fmt::Display for Queue {
             Self::PendingCalls => "table of pending calls",
             Self::Ingress => "arbiter's ingress queue",
             Self::Mailbox => "named actor's mailbox",
+            Self::Lane => "lane to the actor's node",
+            Self::Route => "queue of messages whose node is not known yet",
         })
     }
 }
@@ -190,7 +219,8 @@ mod tests {
 
     #[test]
     fn everything_that_ended_a_running_handler_is_unknown() {
-        for error in [CallError::Panicked, CallError::NoReply, CallError::Stopped] {
+        let lost = CallError::ConnectionLost { node: NodeId::new(1) };
+        for error in [CallError::Panicked, CallError::NoReply, CallError::Stopped, lost] {
             assert_eq!(error.outcome(), Outcome::Unknown, "{error}");
         }
     }

@@ -134,17 +134,20 @@ impl<W> CallTable<W> {
     }
 
     /// True if the call has not ended.
+    #[inline]
     pub fn is_pending(&self, id: CorrelationId) -> bool {
         let entry = self.slots.get(id.slot() as usize);
         id.lane() == self.lane && entry.is_some_and(|slot| slot.turn == id.turn() && slot.waiter.is_some())
     }
 
     /// True if no further call can be opened.
+    #[inline]
     pub fn is_full(&self) -> bool {
         self.len() >= self.bound
     }
 
     /// How many calls are pending.
+    #[inline]
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

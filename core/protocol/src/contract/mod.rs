@@ -5,9 +5,14 @@
 mod decision;
 mod directory;
 mod error;
+mod transport;
 mod watch;
 
 pub use decision::{Move, OwnerRecord, PlacementDecision};
 pub use directory::{Directory, Listing, PlacementScope};
 pub use error::{BoxError, DirectoryError};
+pub use transport::{
+    CloseCode, CloseReason, Connection, Endpoint, PeerIdentity, RecvStream, SendStream, Streams, Transport,
+    TransportError,
+};
 pub use watch::{Entry, EntryId, Revision, WatchEvent, WatchScope, WatchStream};

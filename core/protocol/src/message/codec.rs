@@ -8,6 +8,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+use bytes::BytesMut;
+use postcard::ser_flavors::Flavor;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
@@ -94,6 +96,32 @@ impl Codec {
         encoded.map_err(|reason| CodecError::Encode { codec: self.id(), reason })
     }
 
+    /// Appends `value` to `out`, at most `limit` bytes. On an error `out` is as before.
+    ///
+    /// postcard writes straight into `out`; JSON is written beside it first.
+    ///
+    /// # Errors
+    ///
+    /// `Encode`: the value has no form in this codec. `TooLarge`: it needs more than `limit` bytes.
+    pub fn encode_into<T: Serialize + ?Sized>(
+        self,
+        value: &T,
+        out: &mut BytesMut,
+        limit: usize,
+    ) -> Result<(), CodecError> {
+        match self {
+            Self::Postcard => append_postcard(value, out, limit),
+            Self::Json => {
+                let bytes = self.encode(value)?;
+                if bytes.len() > limit {
+                    return Err(CodecError::TooLarge { limit });
+                }
+                out.extend_from_slice(&bytes);
+                Ok(())
+            }
+        }
+    }
+
     /// Reads a whole value; see [`PayloadCodec::decode`].
     ///
     /// # Errors
@@ -116,6 +144,49 @@ impl Codec {
             Self::Postcard => Ok(()),
             Self::Json => validate_json(bytes),
         }
+    }
+}
+
+fn append_postcard<T: Serialize + ?Sized>(
+    value: &T,
+    out: &mut BytesMut,
+    limit: usize,
+) -> Result<(), CodecError> {
+    let start = out.len();
+    let written = postcard::serialize_with_flavor(value, Appending { room: limit, out });
+    written.map_err(|error| {
+        out.truncate(start);
+        match error {
+            // Only our own flavor says so: `Serialize` itself can but give a text.
+            postcard::Error::SerializeBufferFull => CodecError::TooLarge { limit },
+            error => CodecError::Encode { codec: CodecId::POSTCARD, reason: error.to_string() },
+        }
+    })
+}
+
+/// Lets postcard write to the end of a buffer, at most `room` bytes.
+struct Appending<'a> {
+    out: &'a mut BytesMut,
+    room: usize,
+}
+
+impl Flavor for Appending<'_> {
+    type Output = ();
+
+    #[inline]
+    fn try_extend(&mut self, data: &[u8]) -> postcard::Result<()> {
+        self.room = self.room.checked_sub(data.len()).ok_or(postcard::Error::SerializeBufferFull)?;
+        self.out.extend_from_slice(data);
+        Ok(())
+    }
+
+    #[inline]
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.try_extend(&[byte])
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
     }
 }
 
@@ -208,6 +279,12 @@ pub enum CodecError {
         codec: CodecId,
         /// What the codec says.
         reason: String,
+    },
+    /// The value needs more bytes than there may be.
+    #[error("the value needs more than {limit} bytes")]
+    TooLarge {
+        /// How many there may be.
+        limit: usize,
     },
     /// The bytes are not a value of the expected type.
     #[error("the payload cannot be read as {codec}: {reason}")]

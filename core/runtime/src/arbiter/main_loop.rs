@@ -4,17 +4,20 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use archipelago_protocol::activation::{Drain, DrainStep};
+use archipelago_protocol::peer::Seat;
 use archipelago_protocol::time::Millis;
 use futures_core::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 
 use super::ArbiterLocal;
 use super::thread::{Place, Residence};
+use crate::call::Attendance;
 use crate::mutants::{Mutant, broken};
-use crate::node::NodeShared;
+use crate::node::{NodeShared, StartError};
+use crate::remote::{DataSink, SeatLocal};
 
 /// The part of an arbiter that other threads see.
 pub(crate) struct ArbiterShared {
@@ -72,7 +75,7 @@ pub(crate) async fn run(
     node: Arc<NodeShared>,
     index: u16,
     entries: mpsc::Receiver<Entry>,
-    ready: oneshot::Sender<()>,
+    ready: oneshot::Sender<Result<(), StartError>>,
 ) {
     let local = Rc::new(ArbiterLocal::new(Arc::clone(&node), index));
     let residence = Residence::take(&local);
@@ -80,16 +83,32 @@ pub(crate) async fn run(
         tracing::error!(index, "a data arbiter was started twice");
         return;
     }
+    let seat = match SeatLocal::open(&node, Seat::Data(index), DataSink::new(&local)).await {
+        Ok(seat) => seat,
+        Err(error) => {
+            // Nobody waits for readiness any more if the node's start was given up.
+            let _ = ready.send(Err(error));
+            return;
+        }
+    };
+    if let Some(seat) = &seat {
+        local.take_seat(Rc::clone(seat));
+    }
+    let attendance = Attendance::begin(Waker::noop());
+    let batch = Vec::new();
     let mut main =
-        MainLoop { local, _residence: residence, entries, batch: Vec::new(), timer: None, drain: None };
-    // Nobody waits for readiness any more if the node's start was given up.
-    let _ = ready.send(());
+        MainLoop { local, _residence: residence, attendance, entries, batch, timer: None, drain: None };
+    let _ = ready.send(Ok(()));
     poll_fn(|cx| main.poll(cx)).await;
+    if let Some(seat) = seat {
+        seat.close(CLOSE_LIMIT).await;
+    }
 }
 
 struct MainLoop {
     local: Rc<ArbiterLocal>,
     _residence: Residence,
+    attendance: Attendance,
     entries: mpsc::Receiver<Entry>,
     batch: Vec<Entry>,
     timer: Option<(Millis, BoxFuture<'static, ()>)>,
@@ -98,7 +117,10 @@ struct MainLoop {
 
 impl MainLoop {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.local.set_main(cx.waker());
+        if self.local.set_main(cx.waker()) {
+            self.attendance.set_main(cx.waker());
+        }
+        self.attendance.run();
         // This is polled before any task of the arbiter, so nothing runs past the fence, detached handlers included.
         if !self.local.node().gate().may_answer(self.local.now()) && !broken(Mutant::NoFence) {
             return Poll::Ready(());
@@ -171,7 +193,9 @@ impl MainLoop {
     /// One look at the drain; true if the arbiter ends.
     fn drained(&mut self, now: Millis) -> bool {
         let Some((drain, _)) = &mut self.drain else { return false };
-        match drain.look(now, self.local.open_jobs(), self.local.active_actors()) {
+        // A reply that is not written yet is work, too.
+        let unwritten = usize::from(self.local.seat().is_some_and(|seat| seat.unwritten() > 0));
+        match drain.look(now, self.local.open_jobs() + unwritten, self.local.active_actors()) {
             DrainStep::Wait => false,
             DrainStep::Leave => {
                 self.local.leave_all();
@@ -218,6 +242,9 @@ const BATCH: usize = 256;
 
 /// How old the gauges of a busy arbiter may be.
 const MEASURE_EVERY: Millis = Millis(1_000);
+
+/// How long connections have to close in good order.
+const CLOSE_LIMIT: Millis = Millis(1_000);
 
 /// How far apart two sweeps are at least.
 const SWEEP_GRAIN: Millis = Millis(10);

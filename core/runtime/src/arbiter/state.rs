@@ -1,6 +1,7 @@
 //! The state of a data arbiter, on its own thread.
 
-use std::cell::{Cell, RefCell};
+use std::any::Any;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
@@ -15,6 +16,7 @@ use crate::message::VirtualActor;
 use crate::meters::ArbiterMeters;
 use crate::mutants::{Mutant, broken};
 use crate::node::NodeShared;
+use crate::remote::{Returns, Routes, SeatLocal, Transfers};
 
 /// Activations, pending calls and their bookkeeping on one data arbiter.
 pub(crate) struct ArbiterLocal {
@@ -31,6 +33,11 @@ pub(crate) struct ArbiterLocal {
     draining: Cell<bool>,
     closed: Cell<bool>,
     meters: ArbiterMeters,
+    index: u16,
+    seat: OnceCell<Rc<SeatLocal>>,
+    routes: Routes,
+    returns: Returns,
+    transfers: Transfers,
 }
 
 impl ArbiterLocal {
@@ -48,6 +55,11 @@ impl ArbiterLocal {
             draining: Cell::new(false),
             closed: Cell::new(false),
             meters: ArbiterMeters::new(index),
+            index,
+            seat: OnceCell::new(),
+            routes: Routes::default(),
+            returns: Returns::default(),
+            transfers: Transfers::default(),
             node,
         }
     }
@@ -55,6 +67,7 @@ impl ArbiterLocal {
     // ---- calls ----
 
     /// Registers a call before its job is queued; `job` is asked to end it when its deadline comes.
+    #[inline]
     pub(crate) fn open_call(
         &self,
         deadline: Millis,
@@ -74,11 +87,13 @@ impl ArbiterLocal {
     }
 
     /// Whether the job of this call may start; marks it as started.
+    #[inline]
     pub(crate) fn start_call(&self, call: CorrelationId) -> bool {
         self.calls.borrow_mut().start(call) == Start::Go
     }
 
     /// Ends a call before its deadline; false if it had ended before.
+    #[inline]
     pub(crate) fn end_call(&self, call: CorrelationId) -> bool {
         self.calls.borrow_mut().end(call).is_some()
     }
@@ -101,8 +116,9 @@ impl ArbiterLocal {
     // ---- replies ----
 
     /// Keeps the reply of a call until it may leave.
+    #[inline]
     pub(crate) fn hold_reply(&self, job: Box<Job<dyn Reply>>) {
-        if job.head.call.is_some() {
+        if job.head.call.is_some() || (job.head.remote && job.head.asks) {
             self.outbox.borrow_mut().push(job);
         } else if job.head.asks {
             self.meters.late_replies.increment(1);
@@ -118,16 +134,18 @@ impl ArbiterLocal {
         let may_answer = self.node.gate().may_answer(self.now());
         let mut held = std::mem::take(&mut *self.outbox.borrow_mut());
         for mut job in held.drain(..) {
-            let Some(call) = job.head.call else { continue };
-            if !self.end_call(call) {
+            let pending = job.head.call.is_none_or(|call| self.end_call(call));
+            if let (Some(call), false) = (job.head.call, pending) {
                 if broken(Mutant::LateReplyCompletes) {
                     self.end_successor(call);
                 }
                 self.meters.late_replies.increment(1);
             } else if may_answer {
-                job.body.release();
+                if let Some(caller) = job.body.release(self) {
+                    caller.send_job(job);
+                }
             } else {
-                job.body.fail(CallError::Stopped);
+                job.body.fail(CallError::Stopped, self);
             }
         }
         // Keeps the room for the next batch.
@@ -140,6 +158,7 @@ impl ArbiterLocal {
     // ---- jobs ----
 
     /// Refuses work that may not enter now: the node drains and this does not belong to work under way.
+    #[inline]
     pub(crate) fn admit(&self, head: &JobHead) -> Result<(), CallError> {
         if self.closed.get() {
             return Err(not_serving("it has stopped"));
@@ -147,7 +166,12 @@ impl ArbiterLocal {
         if self.draining.get() && !head.inside {
             return Err(not_serving("it is stopping"));
         }
-        if head.asks && self.calls.borrow().is_full() {
+        Ok(())
+    }
+
+    /// Refuses a call that has no place in the table, before an actor is activated for it.
+    pub(crate) fn admit_call(&self) -> Result<(), CallError> {
+        if self.calls.borrow().is_full() {
             let bound = u32::try_from(self.node.settings().pending_calls).unwrap_or(u32::MAX);
             return Err(CallError::Overloaded { queue: Queue::PendingCalls, bound });
         }
@@ -160,8 +184,9 @@ impl ArbiterLocal {
         match job.head.call {
             Some(call) => {
                 self.end_call(call);
-                job.body.fail(error);
+                job.body.fail(error, self);
             }
+            None if job.head.asks => job.body.fail(error, self),
             None => self.node.dead_letter(actor.to_string(), job.body.name(), &error),
         }
         self.job_over();
@@ -177,11 +202,13 @@ impl ArbiterLocal {
         self.job_over();
     }
 
+    #[inline]
     pub(crate) fn job_accepted(&self) {
         self.open_jobs.set(self.open_jobs.get() + 1);
         self.accepted.set(self.accepted.get().wrapping_add(1));
     }
 
+    #[inline]
     pub(crate) fn job_over(&self) {
         self.open_jobs.set(self.open_jobs.get().saturating_sub(1));
         if self.draining.get() {
@@ -190,6 +217,7 @@ impl ArbiterLocal {
     }
 
     /// A number for one running job, unlike any other.
+    #[inline]
     pub(crate) fn new_token(&self) -> u64 {
         let token = self.next_token.get();
         self.next_token.set(token.wrapping_add(0x9e37_79b9_7f4a_7c15));
@@ -197,17 +225,21 @@ impl ArbiterLocal {
     }
 
     /// The deadline of a job as its calls inherit it.
+    #[inline]
     pub(crate) fn deadline_of(head: &JobHead) -> Option<Millis> {
         (head.deadline < Millis::MAX).then_some(head.deadline)
     }
 
     // ---- the main task ----
 
-    pub(super) fn set_main(&self, waker: &Waker) {
+    /// Notes by which waker the main task is woken; false if that is known.
+    pub(super) fn set_main(&self, waker: &Waker) -> bool {
         let mut main = self.main.borrow_mut();
-        if !main.as_ref().is_some_and(|known| known.will_wake(waker)) {
+        let new = !main.as_ref().is_some_and(|known| known.will_wake(waker));
+        if new {
             *main = Some(waker.clone());
         }
+        new
     }
 
     /// Wakes the arbiter's main task: there is something for it to do.
@@ -256,6 +288,9 @@ impl ArbiterLocal {
         for kind in &self.kinds {
             kind.close(self);
         }
+        for parcel in self.routes.take_all() {
+            parcel.refuse(not_serving("it has stopped"), self);
+        }
     }
 
     /// Asks every actor to leave once nothing is left to do.
@@ -282,16 +317,52 @@ impl ArbiterLocal {
         self.kinds.iter().map(|kind| kind.active()).sum()
     }
 
-    // ---- getters ----
+    // ---- other nodes ----
 
-    pub(crate) fn kind<A: VirtualActor>(&self, index: u32) -> Option<&KindCatalog<A>> {
-        self.any_kind(index)?.as_any().downcast_ref()
+    /// The arbiter's side of the network is open.
+    pub(super) fn take_seat(&self, seat: Rc<SeatLocal>) {
+        // There is one per arbiter.
+        let _ = self.seat.set(seat);
     }
 
+    /// The arbiter's side of the network; `None` without a transport.
+    pub(crate) fn seat(&self) -> Option<&Rc<SeatLocal>> {
+        self.seat.get()
+    }
+
+    /// Where messages to actors of other nodes go.
+    pub(crate) const fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// What was sent back to other nodes.
+    pub(crate) const fn returns(&self) -> &Returns {
+        &self.returns
+    }
+
+    /// The large messages under way.
+    pub(crate) const fn transfers(&self) -> &Transfers {
+        &self.transfers
+    }
+
+    pub(crate) const fn index(&self) -> u16 {
+        self.index
+    }
+
+    // ---- getters ----
+
+    #[inline]
+    pub(crate) fn kind<A: VirtualActor>(&self, index: u32) -> Option<&KindCatalog<A>> {
+        let kind: &dyn Any = self.any_kind(index)?;
+        kind.downcast_ref()
+    }
+
+    #[inline]
     pub(crate) fn any_kind(&self, index: u32) -> Option<&dyn AnyKind> {
         self.kinds.get(index as usize).map(|kind| &**kind)
     }
 
+    #[inline]
     pub(crate) fn node(&self) -> &Arc<NodeShared> {
         &self.node
     }
@@ -301,6 +372,7 @@ impl ArbiterLocal {
     }
 
     /// Cheaper, and a few milliseconds behind at most.
+    #[inline]
     pub(crate) fn coarse(&self) -> Millis {
         self.node.env().coarse()
     }

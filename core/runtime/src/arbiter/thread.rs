@@ -19,18 +19,18 @@ pub(crate) struct Place {
 }
 
 struct Thread {
-    number: u64,
+    /// 0 until an arbiter comes.
+    number: Cell<u64>,
     arbiters: RefCell<Vec<Option<Rc<ArbiterLocal>>>>,
     outside: Cell<bool>,
 }
 
-static THREADS: AtomicU64 = AtomicU64::new(0);
+/// Threads are numbered in the order in which arbiters come to them.
+static THREADS: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
-    static THREAD: Thread = Thread {
-        number: THREADS.fetch_add(1, Ordering::Relaxed),
-        arbiters: const { RefCell::new(Vec::new()) },
-        outside: const { Cell::new(false) },
+    static THREAD: Thread = const {
+        Thread { number: Cell::new(0), arbiters: RefCell::new(Vec::new()), outside: Cell::new(false) }
     };
 }
 
@@ -48,6 +48,7 @@ pub fn from_outside<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// The arbiter if it lives on this thread; `None` if it lives elsewhere or is gone.
+#[inline]
 pub(crate) fn local(node: &NodeShared, arbiter: u16) -> Option<Rc<ArbiterLocal>> {
     let place = node.arbiter(arbiter).place()?;
     let found = THREAD.try_with(|thread| thread.at(place)).ok().flatten()?;
@@ -61,13 +62,16 @@ pub(super) struct Residence(Place);
 impl Residence {
     pub(super) fn take(local: &Rc<ArbiterLocal>) -> Self {
         THREAD.with(|thread| {
+            if thread.number.get() == 0 {
+                thread.number.set(THREADS.fetch_add(1, Ordering::Relaxed));
+            }
             let mut arbiters = thread.arbiters.borrow_mut();
             let slot = arbiters.iter().position(Option::is_none).unwrap_or(arbiters.len());
             if slot == arbiters.len() {
                 arbiters.push(None);
             }
             arbiters[slot] = Some(Rc::clone(local));
-            Self(Place { thread: thread.number, slot })
+            Self(Place { thread: thread.number.get(), slot })
         })
     }
 
@@ -85,8 +89,9 @@ impl Drop for Residence {
 }
 
 impl Thread {
+    #[inline]
     fn at(&self, place: Place) -> Option<Rc<ArbiterLocal>> {
-        if place.thread != self.number || self.outside.get() {
+        if place.thread != self.number.get() || self.outside.get() {
             return None;
         }
         self.arbiters.borrow().get(place.slot)?.clone()

@@ -9,14 +9,44 @@ use archipelago_protocol::call::CallError;
 use futures_core::future::BoxFuture;
 use tokio::sync::oneshot;
 
+use super::near::{Delivery, Look, NearAnswer, NearSender};
+
 /// How a call ends.
 pub(crate) type Answer<R> = Result<R, CallError>;
-/// The end of a call that its job holds. A caller who has gone shows as a closed sender.
-pub(crate) type AnswerSender<R> = oneshot::Sender<Answer<R>>;
 
-/// A way back for one answer.
+/// The end of a call that its job holds. A caller who has gone shows as a closed sender.
+pub(crate) enum AnswerSender<R> {
+    /// To a caller on this thread.
+    Near(NearSender),
+    /// To a caller on any thread.
+    Far(oneshot::Sender<Answer<R>>),
+}
+
+/// A way back for one answer, to a caller on any thread.
 pub(crate) fn answer_channel<R>() -> (AnswerSender<R>, oneshot::Receiver<Answer<R>>) {
-    oneshot::channel()
+    let (sender, answer) = oneshot::channel();
+    (AnswerSender::Far(sender), answer)
+}
+
+impl<R: Send + 'static> AnswerSender<R> {
+    /// Ends the call; a caller who has gone meanwhile is no error.
+    pub(crate) fn send(self, answer: Answer<R>) {
+        match (self, answer) {
+            (Self::Far(caller), answer) => drop(caller.send(answer)),
+            (Self::Near(caller), Err(error)) => caller.send(Delivery::Failed(error)),
+            (Self::Near(caller), reply) => caller.send(Delivery::Boxed(Box::new(reply))),
+        }
+    }
+}
+
+impl<R> AnswerSender<R> {
+    /// True if nobody waits for the answer any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        match self {
+            Self::Near(caller) => caller.is_closed(),
+            Self::Far(caller) => caller.is_closed(),
+        }
+    }
 }
 
 /// A call under way. Dropping it cancels the call: a handler that has not started never will.
@@ -25,10 +55,21 @@ pub(crate) fn answer_channel<R>() -> (AnswerSender<R>, oneshot::Receiver<Answer<
 #[must_use = "a call that is not awaited is cancelled; use tell if no answer is wanted"]
 pub struct Call<R>(State<R>);
 
+/// At most one word each, so that a call is returned in registers.
 enum State<R> {
     Failed(Box<CallError>),
-    Waiting { answer: oneshot::Receiver<Answer<R>>, backstop: Option<BoxFuture<'static, ()>> },
+    Near(NearAnswer),
+    Far(oneshot::Receiver<Answer<R>>),
+    /// With a backstop.
+    Guarded(Box<Guarded<R>>),
+    /// Made near, and then moved to another thread.
+    Moved(oneshot::Receiver<Delivery>),
     Over,
+}
+
+struct Guarded<R> {
+    answer: oneshot::Receiver<Answer<R>>,
+    backstop: BoxFuture<'static, ()>,
 }
 
 impl<R> Call<R> {
@@ -37,36 +78,78 @@ impl<R> Call<R> {
         Self(State::Failed(Box::new(error)))
     }
 
+    /// A call to an actor on this thread.
+    pub(crate) const fn near(answer: NearAnswer) -> Self {
+        Self(State::Near(answer))
+    }
+
     /// A call whose answer comes from an arbiter. A caller on another thread brings a `backstop`: it ends the call
     /// when the arbiter itself is stuck and cannot.
-    pub(crate) const fn waiting(
+    pub(crate) fn waiting(
         answer: oneshot::Receiver<Answer<R>>,
         backstop: Option<BoxFuture<'static, ()>>,
     ) -> Self {
-        Self(State::Waiting { answer, backstop })
+        Self(match backstop {
+            Some(backstop) => State::Guarded(Box::new(Guarded { answer, backstop })),
+            None => State::Far(answer),
+        })
     }
 }
 
-impl<R> Future for Call<R> {
-    type Output = Result<R, CallError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+impl<R: 'static> Call<R> {
+    /// Waits for an answer that is on its way, wherever it comes from.
+    #[cold]
+    fn poll_far(&mut self, cx: &mut Context<'_>) -> Poll<Answer<R>> {
         let ended = match &mut self.0 {
-            State::Waiting { answer, backstop } => match (Pin::new(answer).poll(cx), backstop) {
-                // Without an answer the arbiter has died with the job.
-                (Poll::Ready(answer), _) => answer.unwrap_or(Err(CallError::Stopped)),
-                (Poll::Pending, None) => return Poll::Pending,
-                (Poll::Pending, Some(backstop)) => {
-                    ready!(backstop.as_mut().poll(cx));
+            State::Far(answer) => ready!(poll_answer(answer, cx)),
+            State::Guarded(guarded) => match poll_answer(&mut guarded.answer, cx) {
+                Poll::Ready(answer) => answer,
+                Poll::Pending => {
+                    ready!(guarded.backstop.as_mut().poll(cx));
                     Err(CallError::Timeout { started: true })
                 }
             },
+            // Without a delivery the thread has ended.
+            State::Moved(delivery) => {
+                ready!(Pin::new(delivery).poll(cx)).map_or(Err(CallError::Stopped), Delivery::open)
+            }
             State::Failed(error) => Err(CallError::clone(error)),
-            State::Over => panic!("a call was polled after it had ended"),
+            State::Near(_) | State::Over => panic!("a call was polled after it had ended"),
         };
         self.0 = State::Over;
         Poll::Ready(ended)
     }
+}
+
+impl<R: 'static> Future for Call<R> {
+    type Output = Result<R, CallError>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let State::Near(near) = &mut self.0 else { return self.poll_far(cx) };
+        // Filled in place: an answer that is copied right after it was written stalls the processor.
+        let mut ended = Poll::Ready(Err(CallError::NoReply));
+        match near.look(cx) {
+            Look::Pending => return Poll::Pending,
+            Look::Replied(mut job) => {
+                if let Poll::Ready(answer) = &mut ended {
+                    job.body.collect(answer);
+                }
+            }
+            Look::Ended(delivery) => ended = Poll::Ready(delivery.open()),
+            Look::Moved(delivery) => {
+                self.0 = State::Moved(delivery);
+                return self.poll_far(cx);
+            }
+        }
+        self.0 = State::Over;
+        ended
+    }
+}
+
+fn poll_answer<R>(answer: &mut oneshot::Receiver<Answer<R>>, cx: &mut Context<'_>) -> Poll<Answer<R>> {
+    // Without an answer the arbiter has died with the job.
+    Pin::new(answer).poll(cx).map(|answer| answer.unwrap_or(Err(CallError::Stopped)))
 }
 
 impl<R> Unpin for Call<R> {}
@@ -75,8 +158,8 @@ impl<R> fmt::Debug for Call<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.0 {
             State::Failed(_) => "failed",
-            State::Waiting { .. } => "waiting",
             State::Over => "over",
+            _ => "waiting",
         };
         f.debug_tuple("Call").field(&state).finish()
     }

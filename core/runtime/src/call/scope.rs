@@ -53,6 +53,7 @@ thread_local! {
 }
 
 /// Notes which job runs now, inside an [`enter`] of its arbiter.
+#[inline]
 pub(crate) fn begin(token: u64, deadline: Option<Millis>, came_with: &Option<Arc<CallScope>>) {
     CURRENT.with_borrow_mut(|current| {
         if let Some(job) = current {
@@ -80,6 +81,7 @@ impl Drop for Back {
 }
 
 /// The scope that a call made now inherits; `None` outside of handlers.
+#[inline]
 pub(crate) fn inherited() -> Option<Arc<CallScope>> {
     CURRENT.with_borrow_mut(|current| {
         let job = current.as_mut()?;
@@ -96,6 +98,7 @@ pub(crate) fn inherited() -> Option<Arc<CallScope>> {
 }
 
 /// The scope that a tell made now inherits: nobody waits for it, so neither deadline nor chain go along.
+#[inline]
 pub(crate) fn inherited_by_tell() -> Option<Arc<CallScope>> {
     CURRENT.with_borrow_mut(|current| {
         let job = current.as_mut()?;

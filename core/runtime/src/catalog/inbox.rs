@@ -75,7 +75,7 @@ impl<A: VirtualActor> Inbox<A> {
                 return false;
             }
             let Some(job) = inner.queue.pop_front() else { return false };
-            if job.body.is_abandoned() && !broken(Mutant::StartsEndedCalls) {
+            if job.head.asks && job.body.is_abandoned(&self.on) && !broken(Mutant::StartsEndedCalls) {
                 drop(inner);
                 self.on.forget(job);
                 continue;
@@ -179,7 +179,7 @@ impl<A: VirtualActor> Drop for Inbox<A> {
             if let Some(call) = job.head.call.take() {
                 self.on.end_call(call);
             }
-            job.body.fail(CallError::Panicked);
+            job.body.fail(CallError::Panicked, &self.on);
             self.job_ended(token, job, self.on.coarse());
         }
         self.on.flush_replies();

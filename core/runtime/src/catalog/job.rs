@@ -1,5 +1,6 @@
 //! One message on its way into an actor, and its reply on the way out.
 
+use std::any::Any;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, ready};
@@ -13,8 +14,10 @@ use bytes::Bytes;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
-use crate::call::{Answer, AnswerSender, CallScope};
+use crate::arbiter::ArbiterLocal;
+use crate::call::{Answer, AnswerSender, CallScope, NearSender};
 use crate::message::{AcceptedBy, Dispatch, Dispatched, RemoteMessage, VirtualActor};
+use crate::remote::LaneWay;
 
 /// A job: one allocation from the sender to the reply, so that only its pointer moves.
 pub(crate) struct Job<B: ?Sized> {
@@ -32,6 +35,8 @@ pub(crate) struct JobHead {
     pub(crate) call: Option<CorrelationId>,
     /// Whether somebody will wait for the reply.
     pub(crate) asks: bool,
+    /// Whether it came from another node.
+    pub(crate) remote: bool,
     /// Whether it was sent from inside a job, and so belongs to work under way.
     pub(crate) inside: bool,
     /// When it expires; `Millis::MAX` for never.
@@ -52,12 +57,14 @@ pub(crate) trait JobBody<A: VirtualActor>: Reply {
 pub(crate) trait Reply: Send {
     /// Waits for a reply that comes later.
     fn poll_reply(&mut self, cx: &mut TaskContext<'_>) -> Poll<()>;
-    /// Lets the reply out.
-    fn release(&mut self);
+    /// Lets the reply out. A near caller takes it out of the job instead: then this is the way there, for the job.
+    fn release(&mut self, on: &ArbiterLocal) -> Option<NearSender>;
+    /// Puts the reply into `answer`, an `Answer<R>`, if there is one.
+    fn collect(&mut self, answer: &mut dyn Any);
     /// Lets an error out instead; nothing else leaves afterwards.
-    fn fail(&mut self, error: CallError);
+    fn fail(&mut self, error: CallError, on: &ArbiterLocal);
     /// True if nobody waits for the reply any more.
-    fn is_abandoned(&self) -> bool;
+    fn is_abandoned(&self, on: &ArbiterLocal) -> bool;
 }
 
 /// What became of a job that was run.
@@ -77,34 +84,80 @@ pub(crate) enum ReplyTo<R> {
     Caller(AnswerSender<R>),
     /// A caller who wants it encoded.
     Encoded(AnswerSender<Bytes>, Codec),
+    /// A caller on another node.
+    Lane(LaneWay, Codec),
 }
 
-/// A message of a known type.
+/// Where the reply to an encoded message goes.
+pub(crate) enum WayBack {
+    /// Nobody wants it.
+    Nobody,
+    /// A caller on this node.
+    Caller(AnswerSender<Bytes>),
+    /// Another node: also a tell has to be accounted for there.
+    Lane(LaneWay),
+}
+
+impl WayBack {
+    /// Takes the way for replies of type `R`, encoded with `codec`.
+    pub(crate) fn take<R>(&mut self, codec: Codec) -> ReplyTo<R> {
+        match std::mem::replace(self, Self::Nobody) {
+            Self::Nobody => ReplyTo::Nobody,
+            Self::Caller(caller) => ReplyTo::Encoded(caller, codec),
+            Self::Lane(lane) => ReplyTo::Lane(lane, codec),
+        }
+    }
+
+    /// Tells whoever waits that the message was not queued, and passes the error on.
+    pub(crate) fn refuse(self, error: CallError, on: &ArbiterLocal) -> CallError {
+        match self {
+            Self::Nobody => {}
+            Self::Caller(caller) => caller.send(Err(error.clone())),
+            Self::Lane(lane) => lane.fail(error.clone(), on),
+        }
+        error
+    }
+}
+
+/// A message of a known type. Small, because a job in a long queue is memory that the processor has not at hand.
 pub(crate) struct TypedJob<M: RemoteMessage> {
-    message: Option<M>,
-    pending: Option<oneshot::Receiver<M::Result>>,
-    reply: Option<Answer<M::Result>>,
+    stage: Stage<M>,
     reply_to: ReplyTo<M::Result>,
+}
+
+/// What a job holds: first the message, at last the reply.
+enum Stage<M: RemoteMessage> {
+    Waiting(M),
+    Running,
+    Awaiting(oneshot::Receiver<M::Result>),
+    Over(Answer<M::Result>),
 }
 
 impl<M: RemoteMessage> TypedJob<M> {
     pub(crate) const fn new(message: M, reply_to: ReplyTo<M::Result>) -> Self {
-        Self { message: Some(message), pending: None, reply: None, reply_to }
+        Self { stage: Stage::Waiting(message), reply_to }
+    }
+
+    fn take_reply(&mut self) -> Answer<M::Result> {
+        match std::mem::replace(&mut self.stage, Stage::Running) {
+            Stage::Over(reply) => reply,
+            _ => Err(CallError::NoReply),
+        }
     }
 }
 
 impl<A: VirtualActor, M: AcceptedBy<A>> JobBody<A> for TypedJob<M> {
     fn run(&mut self, actor: &mut A, ctx: &mut Context<A>) -> Ran {
-        let Some(message) = self.message.take() else { return Ran::Done };
-        match <M::Via as Dispatch<A, M>>::dispatch(actor, message, ctx) {
-            Dispatched::Reply(reply) => self.reply = Some(Ok(reply)),
-            Dispatched::Nothing => self.reply = Some(Err(CallError::NoReply)),
-            Dispatched::Later(reply) => {
-                self.pending = Some(reply);
-                return Ran::Awaiting;
-            }
-        }
-        Ran::Done
+        let Stage::Waiting(message) = std::mem::replace(&mut self.stage, Stage::Running) else {
+            return Ran::Done;
+        };
+        let (stage, ran) = match <M::Via as Dispatch<A, M>>::dispatch(actor, message, ctx) {
+            Dispatched::Reply(reply) => (Stage::Over(Ok(reply)), Ran::Done),
+            Dispatched::Nothing => (Stage::Over(Err(CallError::NoReply)), Ran::Done),
+            Dispatched::Later(reply) => (Stage::Awaiting(reply), Ran::Awaiting),
+        };
+        self.stage = stage;
+        ran
     }
 
     fn name(&self) -> &'static str {
@@ -114,42 +167,55 @@ impl<A: VirtualActor, M: AcceptedBy<A>> JobBody<A> for TypedJob<M> {
 
 impl<M: RemoteMessage> Reply for TypedJob<M> {
     fn poll_reply(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
-        if let Some(pending) = &mut self.pending {
+        if let Stage::Awaiting(pending) = &mut self.stage {
             let reply = ready!(Pin::new(pending).poll(cx));
-            self.pending = None;
-            self.reply = Some(reply.map_err(|_| CallError::NoReply));
+            self.stage = Stage::Over(reply.map_err(|_| CallError::NoReply));
         }
         Poll::Ready(())
     }
 
-    fn release(&mut self) {
-        let reply = self.reply.take().unwrap_or(Err(CallError::NoReply));
-        std::mem::replace(&mut self.reply_to, ReplyTo::Nobody).send(reply);
+    fn release(&mut self, on: &ArbiterLocal) -> Option<NearSender> {
+        match std::mem::replace(&mut self.reply_to, ReplyTo::Nobody) {
+            ReplyTo::Caller(AnswerSender::Near(caller)) => return Some(caller),
+            other => other.send(self.take_reply(), on),
+        }
+        None
     }
 
-    fn fail(&mut self, error: CallError) {
-        std::mem::replace(&mut self.reply_to, ReplyTo::Nobody).send(Err(error));
+    fn collect(&mut self, answer: &mut dyn Any) {
+        if let (Some(answer), Stage::Over(reply)) = (answer.downcast_mut(), &mut self.stage) {
+            std::mem::swap(answer, reply);
+        }
     }
 
-    fn is_abandoned(&self) -> bool {
+    fn fail(&mut self, error: CallError, on: &ArbiterLocal) {
+        std::mem::replace(&mut self.reply_to, ReplyTo::Nobody).send(Err(error), on);
+    }
+
+    fn is_abandoned(&self, on: &ArbiterLocal) -> bool {
         match &self.reply_to {
             ReplyTo::Nobody => false,
             ReplyTo::Caller(caller) => caller.is_closed(),
             ReplyTo::Encoded(caller, _) => caller.is_closed(),
+            ReplyTo::Lane(lane, _) => lane.is_abandoned(on),
         }
     }
 }
 
-impl<R: Serialize> ReplyTo<R> {
+impl<R: Serialize + Send + 'static> ReplyTo<R> {
     /// A caller who has gone meanwhile is no error.
-    fn send(self, reply: Answer<R>) {
+    fn send(self, reply: Answer<R>, on: &ArbiterLocal) {
         match self {
             Self::Nobody => {}
-            Self::Caller(caller) => drop(caller.send(reply)),
-            Self::Encoded(caller, codec) => drop(caller.send(reply.and_then(|reply| {
+            Self::Caller(caller) => caller.send(reply),
+            Self::Encoded(caller, codec) => caller.send(reply.and_then(|reply| {
                 let bytes = codec.encode(&reply).map(Bytes::from);
                 bytes.map_err(|error| CallError::Codec { reason: error.to_string().into(), started: true })
-            }))),
+            })),
+            Self::Lane(lane, codec) => match reply {
+                Ok(reply) => lane.reply(codec, reply, on),
+                Err(error) => lane.fail(error, on),
+            },
         }
     }
 }

@@ -11,18 +11,17 @@ use archipelago_protocol::call::{CallError, UnknownMessage};
 use archipelago_protocol::identity::{ActorId, Generation};
 use archipelago_protocol::message::{Codec, WireId};
 use archipelago_protocol::time::Millis;
-use bytes::Bytes;
 use hashbrown::HashTable;
 
-use super::job::{JobHead, Queued};
+use super::job::{JobHead, Queued, WayBack};
 use super::messages::MessageTable;
 use super::slot::Slot;
 use crate::arbiter::{ArbiterLocal, Expire, not_serving};
-use crate::call::AnswerSender;
 use crate::message::{BoxError, VirtualActor};
 use crate::meters::KindMeters;
 use crate::node::{KindShared, Node};
-use crate::refs::{decoding, refuse};
+use crate::refs::decoding;
+use crate::remote::{Arrived, Violation};
 
 /// Makes the instance of an actor from its id.
 pub type Factory<A> = Arc<dyn Fn(&ActorId, &Node) -> Result<A, BoxError> + Send + Sync>;
@@ -47,8 +46,7 @@ pub(crate) struct KindCatalog<A: VirtualActor> {
 }
 
 /// A kind, whatever its actor type.
-pub(crate) trait AnyKind {
-    fn as_any(&self) -> &dyn Any;
+pub(crate) trait AnyKind: Any {
     /// Queues a message that came encoded.
     fn submit_encoded(
         &self,
@@ -57,6 +55,12 @@ pub(crate) trait AnyKind {
         message: Encoded<'_>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError>;
+    /// Queues a message that came over a lane.
+    fn submit_arrived(&self, arrived: Arrived<'_>, on: &Rc<ArbiterLocal>) -> Result<(), Violation>;
+    /// Whether this node owns it.
+    fn is_here(&self) -> bool;
+    /// Whether messages sent to the owner of `generation` are for this node.
+    fn serves(&self, generation: Generation) -> bool;
     /// Whether it handles the message with this number and type.
     fn takes(&self, id: WireId, message: TypeId) -> bool;
     /// Queues a boxed `Job<TypedJob>` of a message that it takes.
@@ -88,7 +92,7 @@ pub(crate) struct Encoded<'a> {
     pub(crate) name: &'a str,
     pub(crate) bytes: &'a [u8],
     pub(crate) codec: Codec,
-    pub(crate) caller: Option<AnswerSender<Bytes>>,
+    pub(crate) way_back: WayBack,
 }
 
 impl<A: VirtualActor> KindCatalog<A> {
@@ -123,10 +127,32 @@ impl<A: VirtualActor> KindCatalog<A> {
                 Ok(())
             }
             Err(error) => {
-                job.body.fail(error.clone());
+                job.body.fail(error.clone(), on);
                 Err(error)
             }
         }
+    }
+
+    /// Queues a job that came over a lane.
+    ///
+    /// # Errors
+    ///
+    /// The job was not queued; whoever waits for it has been told.
+    pub(super) fn submit_to(
+        &self,
+        slot: Rc<Slot<A>>,
+        mut job: Queued<A>,
+        on: &Rc<ArbiterLocal>,
+    ) -> Result<(), CallError> {
+        let admitted =
+            on.admit(&job.head).and_then(|()| slot.check(&job.head, on.node().settings().inbox, on));
+        if let Err(error) = admitted {
+            job.body.fail(error.clone(), on);
+            return Err(error);
+        }
+        self.meters.messages.increment(1);
+        slot.push(job, on);
+        Ok(())
     }
 
     /// Finds the slot of a job that may be queued, and registers the call that waits for it.
@@ -137,12 +163,12 @@ impl<A: VirtualActor> KindCatalog<A> {
         on: &Rc<ArbiterLocal>,
     ) -> Result<Rc<Slot<A>>, CallError> {
         on.admit(head)?;
-        if let Some(owner) = self.shared.elsewhere() {
-            return Err(not_serving(&format!("kind {} is owned by node {owner}", self.shared.name())));
-        }
-        let slot = self.slot(target, on);
+        let slot = match self.find(target.hash, target.id.key().as_str()) {
+            Some(slot) => slot,
+            None => self.new_slot(target, head, on)?,
+        };
         slot.check(head, on.node().settings().inbox, on)?;
-        if head.asks {
+        if head.asks && !head.remote {
             head.call = Some(on.open_call(head.deadline, Rc::clone(&slot) as Rc<dyn Expire>)?);
         }
         Ok(slot)
@@ -196,6 +222,14 @@ impl<A: VirtualActor> KindCatalog<A> {
         &self.factory
     }
 
+    pub(super) const fn shared(&self) -> &Arc<KindShared> {
+        &self.shared
+    }
+
+    pub(super) fn messages(&self) -> &MessageTable<A> {
+        &self.messages
+    }
+
     pub(super) const fn meters(&self) -> &KindMeters {
         &self.meters
     }
@@ -204,22 +238,28 @@ impl<A: VirtualActor> KindCatalog<A> {
         self.shared.index()
     }
 
-    fn slot(&self, target: &Target, on: &ArbiterLocal) -> Rc<Slot<A>> {
-        if let Some(slot) = self.find(target) {
-            return slot;
+    #[inline(never)]
+    pub(super) fn new_slot(
+        &self,
+        target: &Target,
+        head: &JobHead,
+        on: &ArbiterLocal,
+    ) -> Result<Rc<Slot<A>>, CallError> {
+        if head.asks && !head.remote {
+            on.admit_call()?;
         }
         let slot = Rc::new(Slot::new(target.id.clone(), target.hash, on.coarse()));
         self.slots.borrow_mut().insert_unique(target.hash, Rc::clone(&slot), |slot| slot.hash);
         self.meters.active.increment(1);
         self.newborn(Rc::clone(&slot), on);
-        slot
+        Ok(slot)
     }
 
-    fn find(&self, target: &Target) -> Option<Rc<Slot<A>>> {
+    #[inline]
+    pub(super) fn find(&self, hash: u64, wanted: &str) -> Option<Rc<Slot<A>>> {
         let slots = self.slots.borrow();
-        let wanted = target.id.key().as_str();
         slots
-            .find(target.hash, |slot| {
+            .find(hash, |slot| {
                 let key = slot.id.key().as_str();
                 // A ref that has been used before shares its key with the slot.
                 std::ptr::eq(key, wanted) || key == wanted
@@ -253,10 +293,6 @@ impl<A: VirtualActor> KindCatalog<A> {
 }
 
 impl<A: VirtualActor> AnyKind for KindCatalog<A> {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
     fn submit_encoded(
         &self,
         target: &Target,
@@ -264,13 +300,25 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
         message: Encoded<'_>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
-        let Encoded { id, name, bytes, codec, mut caller } = message;
+        let Encoded { id, name, bytes, codec, mut way_back } = message;
         let entry = self.messages.get(id).ok_or_else(|| self.unknown_message(name.to_owned()));
         let job = entry.and_then(|entry| {
             head.flags |= entry.flags;
-            decoding(on.node(), || entry.decode(head, bytes, codec, &mut caller))
+            decoding(on.node(), || entry.decode(head, bytes, codec, &mut way_back))
         });
-        self.submit(target, job.map_err(|error| refuse(caller, error))?, on)
+        self.submit(target, job.map_err(|error| way_back.refuse(error, on))?, on)
+    }
+
+    fn submit_arrived(&self, arrived: Arrived<'_>, on: &Rc<ArbiterLocal>) -> Result<(), Violation> {
+        self.arrive(arrived, on)
+    }
+
+    fn is_here(&self) -> bool {
+        self.shared.is_here()
+    }
+
+    fn serves(&self, generation: Generation) -> bool {
+        self.accepts(generation)
     }
 
     fn takes(&self, id: WireId, message: TypeId) -> bool {
@@ -292,7 +340,7 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
     }
 
     fn leave(&self, target: &Target, reason: DeactivateReason) {
-        if let Some(slot) = self.find(target) {
+        if let Some(slot) = self.find(target.hash, target.id.key().as_str()) {
             slot.inner.borrow_mut().life.leave(reason);
             slot.wake();
         }
@@ -347,5 +395,8 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
                 on.refuse(&slot.id, job, not_serving("it has stopped"));
             }
         }
+        // What is active now dies with the arbiter.
+        let active = std::mem::take(&mut *self.slots.borrow_mut()).len();
+        self.meters.active.decrement(active as f64);
     }
 }

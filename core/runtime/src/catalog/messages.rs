@@ -6,34 +6,34 @@ use std::fmt;
 
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::message::{Codec, MessageFlags, WireId};
-use bytes::Bytes;
 
-use super::job::{Job, JobHead, Queued, ReplyTo, TypedJob};
-use crate::call::AnswerSender;
+use super::job::{Job, JobHead, Queued, TypedJob, WayBack};
 use crate::message::{AcceptedBy, VirtualActor};
 use crate::node::MessageEntry;
 
 /// The messages of one kind. `#[derive(VirtualActor)]` fills it.
 pub struct MessageTable<A: VirtualActor> {
-    entries: BTreeMap<WireId, Entry<A>>,
+    /// In the order of the declaration, which is the order on the wire.
+    entries: Vec<Entry<A>>,
+    by_id: BTreeMap<WireId, usize>,
     listed: Vec<MessageEntry>,
 }
 
 /// How to make a job of one message for actors of type `A`.
 pub(crate) struct Entry<A: VirtualActor> {
+    pub(crate) name: &'static str,
     pub(crate) flags: MessageFlags,
     pub(crate) type_id: TypeId,
     decode: DecodeJob<A>,
     unwrap: UnwrapJob<A>,
 }
 
-type DecodeJob<A> =
-    fn(JobHead, &[u8], Codec, &mut Option<AnswerSender<Bytes>>) -> Result<Queued<A>, CallError>;
+type DecodeJob<A> = fn(JobHead, &[u8], Codec, &mut WayBack) -> Result<Queued<A>, CallError>;
 type UnwrapJob<A> = fn(Box<dyn Any + Send>) -> Option<Queued<A>>;
 
 impl<A: VirtualActor> MessageTable<A> {
     pub(crate) fn of_actor() -> Self {
-        let mut table = Self { entries: BTreeMap::new(), listed: Vec::new() };
+        let mut table = Self { entries: Vec::new(), by_id: BTreeMap::new(), listed: Vec::new() };
         A::messages(&mut table);
         table
     }
@@ -44,12 +44,14 @@ impl<A: VirtualActor> MessageTable<A> {
         M: AcceptedBy<A>,
     {
         let entry = Entry {
+            name: M::NAME,
             flags: M::FLAGS,
             type_id: TypeId::of::<M>(),
             decode: decode::<A, M>,
             unwrap: unwrap::<A, M>,
         };
-        self.entries.insert(M::WIRE_ID, entry);
+        self.by_id.insert(M::WIRE_ID, self.entries.len());
+        self.entries.push(entry);
         self.listed.push(MessageEntry { id: M::WIRE_ID, name: M::NAME, type_id: TypeId::of::<M>() });
     }
 
@@ -59,7 +61,12 @@ impl<A: VirtualActor> MessageTable<A> {
     }
 
     pub(crate) fn get(&self, id: WireId) -> Option<&Entry<A>> {
-        self.entries.get(&id)
+        self.at(*self.by_id.get(&id)?)
+    }
+
+    /// The message with this place in the list.
+    pub(crate) fn at(&self, place: usize) -> Option<&Entry<A>> {
+        self.entries.get(place)
     }
 }
 
@@ -70,9 +77,9 @@ impl<A: VirtualActor> Entry<A> {
         head: JobHead,
         bytes: &[u8],
         codec: Codec,
-        caller: &mut Option<AnswerSender<Bytes>>,
+        way_back: &mut WayBack,
     ) -> Result<Queued<A>, CallError> {
-        (self.decode)(head, bytes, codec, caller)
+        (self.decode)(head, bytes, codec, way_back)
     }
 
     /// Makes a job of a boxed [`Job`] of this message.
@@ -85,7 +92,7 @@ fn decode<A, M>(
     head: JobHead,
     bytes: &[u8],
     codec: Codec,
-    caller: &mut Option<AnswerSender<Bytes>>,
+    way_back: &mut WayBack,
 ) -> Result<Queued<A>, CallError>
 where
     M: AcceptedBy<A>,
@@ -95,7 +102,7 @@ where
         reason: format!("{}: {error}", M::NAME).into(),
         started: false,
     })?;
-    let reply_to = caller.take().map_or(ReplyTo::Nobody, |caller| ReplyTo::Encoded(caller, codec));
+    let reply_to = way_back.take(codec);
     Ok(Box::new(Job { head, body: TypedJob::new(message, reply_to) }))
 }
 

@@ -1,6 +1,7 @@
 //! The actors of a node: which are active here, how they come to life, get their messages, and go.
 
 mod activate;
+mod arrive;
 mod inbox;
 mod job;
 mod kind;
@@ -8,7 +9,7 @@ mod messages;
 mod retire;
 mod slot;
 
-pub(crate) use job::{Job, JobHead, Queued, Reply, ReplyTo, TypedJob};
+pub(crate) use job::{Job, JobHead, Queued, Reply, ReplyTo, TypedJob, WayBack};
 pub use kind::Factory;
 pub(crate) use kind::{AnyKind, Encoded, KindCatalog, Target};
 pub use messages::MessageTable;

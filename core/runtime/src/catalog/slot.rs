@@ -75,8 +75,9 @@ impl<A: VirtualActor> Slot<A> {
         if inner.queue.len() < bound {
             return Ok(());
         }
-        let abandoned = inner.take_abandoned(bound);
-        let full = !head.asks && inner.queue.len() >= bound;
+        let abandoned = inner.take_abandoned(bound, on);
+        // What came from another node is bounded by the window of its lane.
+        let full = !head.asks && !head.remote && inner.queue.len() >= bound;
         drop(inner);
         for job in abandoned {
             on.forget(job);
@@ -157,7 +158,7 @@ impl<A: VirtualActor> Expire for Slot<A> {
                 if !broken(Mutant::LateReplyCompletes) {
                     job.head.call = None;
                 }
-                job.body.fail(error);
+                job.body.fail(error, on);
             }
             return;
         }
@@ -166,7 +167,7 @@ impl<A: VirtualActor> Expire for Slot<A> {
         let job = waiting.and_then(|at| inner.queue.remove(at));
         drop(inner);
         if let Some(mut job) = job {
-            job.body.fail(error);
+            job.body.fail(error, on);
             on.job_over();
             // What stood behind it may be allowed to start now.
             self.wake();
@@ -187,13 +188,13 @@ impl<A: VirtualActor> Inner<A> {
 
     /// Takes out the jobs whose callers have gone, now and then when the queue is long. A tell is refused when
     /// the inbox is full; an ask waits within its deadline, bounded by the table of pending calls.
-    fn take_abandoned(&mut self, bound: usize) -> Vec<Queued<A>> {
+    fn take_abandoned(&mut self, bound: usize, on: &ArbiterLocal) -> Vec<Queued<A>> {
         let waiting = self.queue.len();
         if waiting != bound && !waiting.is_power_of_two() {
             return Vec::new();
         }
         let (abandoned, kept): (VecDeque<_>, _) =
-            self.queue.drain(..).partition(|job| job.body.is_abandoned());
+            self.queue.drain(..).partition(|job| job.body.is_abandoned(on));
         self.queue = kept;
         abandoned.into()
     }

@@ -2,10 +2,13 @@
 #![expect(clippy::disallowed_methods, reason = "this is the one place that reaches the world")]
 
 use std::collections::hash_map::RandomState;
+use std::fmt;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use archipelago_protocol::contract::Transport;
 use archipelago_protocol::time::Millis;
 use futures_core::future::{BoxFuture, LocalBoxFuture};
 use rustix::time::{ClockId, clock_gettime};
@@ -22,22 +25,29 @@ pub enum Threads {
 }
 
 /// The environment of a node on a real machine.
-#[derive(Debug)]
 pub struct HostEnvironment {
     threads: Threads,
     seed: RandomState,
     drawn: AtomicU64,
     /// How far the suspend-aware clock is ahead of the other, in nanoseconds.
     slept: AtomicU64,
+    transport: Option<Arc<dyn Transport>>,
 }
 
 impl HostEnvironment {
     /// An environment whose arbiters run as `threads` says.
     pub fn new(threads: Threads) -> Self {
-        let env =
-            Self { threads, seed: RandomState::new(), drawn: AtomicU64::new(0), slept: AtomicU64::new(0) };
+        let (drawn, slept) = (AtomicU64::new(0), AtomicU64::new(0));
+        let env = Self { threads, seed: RandomState::new(), drawn, slept, transport: None };
         env.now();
         env
+    }
+
+    /// The same with a network.
+    #[must_use]
+    pub fn with_transport(mut self, transport: Arc<dyn Transport>) -> Self {
+        self.transport = Some(transport);
+        self
     }
 }
 
@@ -79,6 +89,19 @@ impl Environment for HostEnvironment {
         tokio::task::spawn_local(task);
     }
 
+    fn offload(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        let done = tokio::task::spawn_blocking(work);
+        Box::pin(async move {
+            if let Err(error) = done.await {
+                tracing::error!(%error, "work off the arbiter ended early");
+            }
+        })
+    }
+
+    fn transport(&self) -> Option<Arc<dyn Transport>> {
+        self.transport.clone()
+    }
+
     fn start_arbiter(&self, role: ArbiterRole, main: ArbiterMain) -> Result<(), EnvironmentError> {
         if actix_rt::System::try_current().is_none() {
             return Err(EnvironmentError::NoSystem);
@@ -99,6 +122,16 @@ impl Environment for HostEnvironment {
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for HostEnvironment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let transport = self.transport.as_ref().map(|transport| transport.name());
+        f.debug_struct("HostEnvironment")
+            .field("threads", &self.threads)
+            .field("transport", &transport)
+            .finish()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The one door to everything that is not computation: time, timers, randomness, spawning, arbiters.
+//! The one door to everything that is not computation: time, timers, randomness, spawning, arbiters, the network.
 //!
 //! All code of a node reaches the world through an [`Environment`]. [`HostEnvironment`] is the real one; the
 //! simulator brings its own, and with it virtual time, seeded randomness, crashes and pauses.
@@ -10,7 +10,9 @@ mod signals;
 mod timer;
 
 use std::fmt;
+use std::sync::Arc;
 
+use archipelago_protocol::contract::Transport;
 use archipelago_protocol::time::Millis;
 use futures_core::future::{BoxFuture, LocalBoxFuture};
 
@@ -24,7 +26,7 @@ pub use timer::EnvironmentTimer;
 /// What an arbiter of a node runs: called on the arbiter, its future is polled there until it ends.
 pub type ArbiterMain = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
 
-/// Time, timers, randomness, spawning and arbiters.
+/// Time, timers, randomness, spawning, arbiters and the network.
 ///
 /// # Every implementation
 ///
@@ -55,6 +57,14 @@ pub trait Environment: Send + Sync + 'static {
 
     /// Runs a task beside the present one, on the present arbiter of the node.
     fn spawn(&self, task: LocalBoxFuture<'static, ()>);
+
+    /// Runs heavy computation where it keeps no arbiter from its work; ready when it is done.
+    fn offload(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>;
+
+    /// The network; `None` for a node that talks to no other.
+    fn transport(&self) -> Option<Arc<dyn Transport>> {
+        None
+    }
 
     /// Starts an arbiter that runs `main` inside an [`incarnation`].
     ///

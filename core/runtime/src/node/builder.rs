@@ -19,6 +19,7 @@ use crate::env::{ArbiterRole, Environment, within};
 use crate::events::{Event, EventStream};
 use crate::message::{BoxError, VirtualActor};
 use crate::named::NamedActors;
+use crate::remote::{Connector, DirectoryLocator, Locator, Remoting, Service, Services, StaticLocator};
 use crate::session::{self, SessionState};
 use crate::settings::NodeSettings;
 
@@ -29,13 +30,39 @@ pub struct NodeBuilder {
     env: Arc<dyn Environment>,
     directory: Arc<dyn Directory>,
     kinds: Vec<Arc<dyn KindSpec>>,
+    locator: Option<Arc<dyn Locator>>,
+    services: Services,
+    connectors: Vec<Connector>,
 }
 
 impl NodeBuilder {
     /// A node without actors that will reach the world through `env` and own things through `directory`.
     pub fn new(env: Arc<dyn Environment>, directory: Arc<dyn Directory>) -> Self {
         let settings = NodeSettings::default();
-        Self { namespace: "default".to_owned(), settings, env, directory, kinds: Vec::new() }
+        Self {
+            namespace: "default".to_owned(),
+            settings,
+            env,
+            directory,
+            kinds: Vec::new(),
+            locator: None,
+            services: Services::new(),
+            connectors: Vec::new(),
+        }
+    }
+
+    /// Finds out through `locator` where actors live that this node does not own; otherwise the directory says it.
+    #[must_use]
+    pub fn locator(mut self, locator: Arc<dyn Locator>) -> Self {
+        self.locator = Some(locator);
+        self
+    }
+
+    /// Answers requests of other nodes with this number.
+    #[must_use]
+    pub fn service(mut self, number: u16, service: Arc<dyn Service>) -> Self {
+        self.services.insert(number, service);
+        self
     }
 
     /// The namespace of all its actors, the same on every node of the cluster.
@@ -49,6 +76,13 @@ impl NodeBuilder {
     #[must_use]
     pub fn settings(mut self, settings: NodeSettings) -> Self {
         self.settings = settings;
+        self
+    }
+
+    /// Lets `connector` use the node's way to other nodes.
+    #[must_use]
+    pub fn connector(mut self, connector: Connector) -> Self {
+        self.connectors.push(connector);
         self
     }
 
@@ -77,6 +111,13 @@ impl NodeBuilder {
         self
     }
 
+    /// Knows actors of type `A`, but hosts none: messages go to the node that does.
+    #[must_use]
+    pub fn remote_actor<A: VirtualActor>(mut self) -> Self {
+        self.kinds.push(Arc::new(TypedKind::<A>::elsewhere()));
+        self
+    }
+
     /// Opens the node's session, claims its kinds and starts its arbiters.
     ///
     /// # Errors
@@ -84,7 +125,7 @@ impl NodeBuilder {
     /// [`StartError`]; nothing of the node runs then.
     pub async fn start(self) -> Result<Node, StartError> {
         let (node, entries) = self.assemble()?;
-        session::start(&node)?;
+        session::start(&node).await?;
         let unfinished = Unfinished(&node);
         session::opened(&node).await?;
         if let Err(error) = take_up(&node, entries).await {
@@ -99,7 +140,7 @@ impl NodeBuilder {
 
     fn assemble(self) -> Result<(Arc<NodeShared>, Vec<mpsc::Receiver<Entry>>), StartError> {
         let namespace = Namespace::new(&self.namespace).map_err(StartError::Namespace)?;
-        let kinds = self.checked_kinds()?;
+        let kinds = self.checked_kinds(&namespace)?;
         check_messages(&self.kinds)?;
         let count = self.settings.data_arbiters.unwrap_or_else(half_the_cores).max(1);
         let (arbiters, entries) = (0..count).map(|_| ArbiterShared::new(self.settings.ingress)).unzip();
@@ -114,14 +155,21 @@ impl NodeBuilder {
             events: EventStream::new(self.settings.event_queue),
             named: NamedActors::default(),
             stopping: AtomicBool::new(false),
+            remoting: Remoting::new(
+                self.locator.unwrap_or_else(|| locator(&self.settings, &self.directory)),
+                usize::from(count),
+            ),
+            services: self.services,
             settings: self.settings,
             env: self.env,
             directory: self.directory,
         };
-        Ok((Arc::new(node), entries))
+        let node = Arc::new(node);
+        self.connectors.iter().for_each(|connector| connector.belongs_to(&node));
+        Ok((node, entries))
     }
 
-    fn checked_kinds(&self) -> Result<Vec<Arc<KindShared>>, StartError> {
+    fn checked_kinds(&self, namespace: &Namespace) -> Result<Vec<Arc<KindShared>>, StartError> {
         let mut kinds: Vec<Arc<KindShared>> = Vec::new();
         for (index, spec) in (0_u32..).zip(&self.kinds) {
             let name = Kind::new(spec.name())
@@ -130,7 +178,7 @@ impl NodeBuilder {
                 return Err(StartError::KindTwice { kind: spec.name().to_owned() });
             }
             let idle_after = self.settings.idle_after(spec.name());
-            kinds.push(Arc::new(KindShared::new(index, name, idle_after, Arc::clone(spec))));
+            kinds.push(Arc::new(KindShared::new(index, (namespace, name), idle_after, Arc::clone(spec))));
         }
         Ok(kinds)
     }
@@ -163,23 +211,35 @@ fn check_messages(kinds: &[Arc<dyn KindSpec>]) -> Result<(), StartError> {
 
 /// Claims what the node is to own, and starts the arbiters to run it on.
 async fn take_up(node: &Arc<NodeShared>, entries: Vec<mpsc::Receiver<Entry>>) -> Result<(), StartError> {
-    claim_kinds(node).await?;
+    // The arbiters first: whoever finds out that a kind is here must find somebody to talk to.
     for (index, entries) in (0_u16..).zip(entries) {
         start_arbiter(node, index, entries).await?;
     }
-    Ok(())
+    claim_kinds(node).await
+}
+
+/// Asks the directory for owners, except for the kinds whose place is fixed by configuration.
+fn locator(settings: &NodeSettings, directory: &Arc<dyn Directory>) -> Arc<dyn Locator> {
+    let others = DirectoryLocator::new(Arc::clone(directory));
+    Arc::new(StaticLocator::new(settings.remote.placed.clone(), Box::new(others)))
 }
 
 /// Claims one record per kind: as long as there is no sharding, one node has all actors of a kind.
 async fn claim_kinds(node: &Arc<NodeShared>) -> Result<(), StartError> {
     let session = Session { id: node.id, ttl: node.settings.session_ttl };
     for kind in &node.kinds {
+        let here = node.info().address;
+        let placed_elsewhere = node.remoting.locator().fixed_place(kind.kind()).is_some_and(|at| *at != here);
+        if placed_elsewhere || !kind.spec().hosted() {
+            kind.not_here();
+            continue;
+        }
         let key = OwnedKey::shard(kind.kind().clone(), 0);
         match claim(node, &key, session).await? {
             PlacementDecision::Placed(placement) => kind.owned_here(placement.generation),
             PlacementDecision::AlreadyPlaced(record) | PlacementDecision::Raced { winner: record } => {
                 tracing::warn!(kind = kind.name(), owner = %record.placement.node, "kind is owned elsewhere");
-                kind.owned_by(record.placement.node);
+                kind.owned_by(record.placement.node, record.placement.generation);
             }
         }
     }
@@ -192,7 +252,8 @@ async fn claim(
     key: &OwnedKey,
     session: Session,
 ) -> Result<PlacementDecision, StartError> {
-    let give_up = node.env.now() + node.settings.session_ttl;
+    // A store that has just begun to serve grants nothing for somewhat longer than a session lives.
+    let give_up = node.env.now() + node.settings.session_ttl + node.settings.session_ttl;
     loop {
         let attempt = node.directory.claim(key, session, None);
         match within(&node.env, times::attempt_timeout(session.ttl), attempt).await {
@@ -215,10 +276,10 @@ async fn start_arbiter(
     entries: mpsc::Receiver<Entry>,
 ) -> Result<(), StartError> {
     let role = ArbiterRole::Data(index);
-    let (ready, is_ready) = oneshot::channel();
+    let (ready, is_ready) = oneshot::channel::<Result<(), StartError>>();
     let shared = Arc::clone(node);
     node.env.start_arbiter(role, Box::new(move || Box::pin(arbiter::run(shared, index, entries, ready))))?;
-    is_ready.await.map_err(|_| StartError::Arbiter { role: role.to_string() })
+    is_ready.await.unwrap_or_else(|_| Err(StartError::Arbiter { role: role.to_string() }))
 }
 
 fn half_the_cores() -> u16 {

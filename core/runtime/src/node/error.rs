@@ -46,6 +46,12 @@ pub enum StartError {
         /// Why, in words.
         reason: String,
     },
+    /// The node cannot be reached where it was told to listen.
+    #[error("the transport did not open: {reason}")]
+    Transport {
+        /// Why, in words.
+        reason: String,
+    },
     /// An arbiter ended before it could start.
     #[error("arbiter {role} did not start")]
     Arbiter {

@@ -21,16 +21,19 @@ impl Gate {
     }
 
     /// Until when jobs may start.
+    #[inline]
     pub(crate) fn serve_until(&self) -> Millis {
         Millis(self.serve_until.load(Ordering::Acquire))
     }
 
     /// Whether a job may start, by the coarse clock: its lag is taken off the time to serve.
+    #[inline]
     pub(crate) fn may_start(&self, coarse: Millis) -> bool {
         coarse + COARSE_LAG < self.serve_until() || broken(Mutant::NoGate)
     }
 
     /// Whether a reply may leave at `now`, a time read after the work was done.
+    #[inline]
     pub(crate) fn may_answer(&self, now: Millis) -> bool {
         now.0 < self.fence_at.load(Ordering::Acquire) || broken(Mutant::NoGate)
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::identity::{Namespace, NodeId};
+use archipelago_protocol::identity::{Namespace, NodeAddress, NodeId};
 
 use super::NodeShared;
 use crate::events::EventStream;
@@ -72,6 +72,11 @@ impl Node {
     /// The node's id, drawn when it started.
     pub fn id(&self) -> NodeId {
         self.shared.id()
+    }
+
+    /// Where other nodes reach it; port 0 without a transport.
+    pub fn address(&self) -> NodeAddress {
+        self.shared.info().address
     }
 
     /// The namespace of its actors.

@@ -3,9 +3,10 @@
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use archipelago_protocol::identity::{Generation, Kind, NodeId};
+use archipelago_protocol::hash::HashPrefix;
+use archipelago_protocol::identity::{Generation, Kind, Namespace, NodeId};
 use archipelago_protocol::message::WireId;
 use archipelago_protocol::time::Millis;
 
@@ -16,11 +17,15 @@ use crate::message::VirtualActor;
 pub(crate) struct KindShared {
     index: u32,
     name: Kind,
+    /// The hash of namespace and kind, to be continued with a key.
+    prefix: HashPrefix,
     idle_after: Millis,
     spec: Arc<dyn KindSpec>,
     generation: AtomicU64,
     /// The node that owns the kind if it is not this one; zero if it is.
     elsewhere: AtomicU64,
+    /// False until it is known that this node owns the kind.
+    here: AtomicBool,
 }
 
 /// How to make catalogs of a kind.
@@ -28,6 +33,8 @@ pub(crate) trait KindSpec: Send + Sync {
     fn name(&self) -> &'static str;
     fn catalog(&self, shared: &Arc<KindShared>) -> Box<dyn AnyKind>;
     fn messages(&self) -> Vec<MessageEntry>;
+    /// Whether this node is to host actors of the kind.
+    fn hosted(&self) -> bool;
 }
 
 /// One message of a kind.
@@ -40,14 +47,19 @@ pub(crate) struct MessageEntry {
 
 /// The kind of actors of type `A`.
 pub(crate) struct TypedKind<A: VirtualActor> {
-    factory: Factory<A>,
+    factory: Option<Factory<A>>,
     messages: Arc<MessageTable<A>>,
     actor: PhantomData<fn() -> A>,
 }
 
 impl<A: VirtualActor> TypedKind<A> {
     pub(crate) fn new(factory: Factory<A>) -> Self {
-        Self { factory, messages: Arc::new(MessageTable::of_actor()), actor: PhantomData }
+        Self { factory: Some(factory), messages: Arc::new(MessageTable::of_actor()), actor: PhantomData }
+    }
+
+    /// A kind that other nodes host.
+    pub(crate) fn elsewhere() -> Self {
+        Self { factory: None, messages: Arc::new(MessageTable::of_actor()), actor: PhantomData }
     }
 }
 
@@ -57,29 +69,54 @@ impl<A: VirtualActor> KindSpec for TypedKind<A> {
     }
 
     fn catalog(&self, shared: &Arc<KindShared>) -> Box<dyn AnyKind> {
-        Box::new(KindCatalog::new(Arc::clone(shared), Arc::clone(&self.factory), Arc::clone(&self.messages)))
+        let factory = self.factory.clone().unwrap_or_else(|| Arc::new(|_, _| Err("not hosted here".into())));
+        Box::new(KindCatalog::new(Arc::clone(shared), factory, Arc::clone(&self.messages)))
     }
 
     fn messages(&self) -> Vec<MessageEntry> {
         self.messages.entries()
     }
+
+    fn hosted(&self) -> bool {
+        self.factory.is_some()
+    }
 }
 
 impl KindShared {
-    pub(crate) fn new(index: u32, name: Kind, idle_after: Millis, spec: Arc<dyn KindSpec>) -> Self {
+    pub(crate) fn new(
+        index: u32,
+        (namespace, name): (&Namespace, Kind),
+        idle_after: Millis,
+        spec: Arc<dyn KindSpec>,
+    ) -> Self {
+        let prefix = HashPrefix::of(&[namespace.as_str(), name.as_str()]);
         let nobody = AtomicU64::new(0);
-        Self { index, name, idle_after, spec, generation: AtomicU64::new(0), elsewhere: nobody }
+        let (generation, here) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { index, name, prefix, idle_after, spec, generation, elsewhere: nobody, here }
     }
 
     /// This node owns the kind at `generation`.
     pub(crate) fn owned_here(&self, generation: Generation) {
         self.generation.store(generation.as_u64(), Ordering::Release);
         self.elsewhere.store(0, Ordering::Release);
+        self.here.store(true, Ordering::Release);
+    }
+
+    /// This node does not own the kind; who does is to be found out.
+    pub(crate) fn not_here(&self) {
+        self.here.store(false, Ordering::Release);
+    }
+
+    /// Whether this node owns the kind.
+    pub(crate) fn is_here(&self) -> bool {
+        self.here.load(Ordering::Acquire)
     }
 
     /// Another node owns the kind.
-    pub(crate) fn owned_by(&self, node: NodeId) {
+    pub(crate) fn owned_by(&self, node: NodeId, generation: Generation) {
+        self.generation.store(generation.as_u64(), Ordering::Release);
         self.elsewhere.store(node.as_u64(), Ordering::Release);
+        self.not_here();
     }
 
     pub(crate) fn generation(&self) -> Generation {
@@ -99,6 +136,11 @@ impl KindShared {
 
     pub(crate) const fn kind(&self) -> &Kind {
         &self.name
+    }
+
+    /// The stable hash of the actor with this key.
+    pub(crate) fn hash_of(&self, key: &str) -> u64 {
+        self.prefix.and(key)
     }
 
     pub(crate) const fn index(&self) -> u32 {

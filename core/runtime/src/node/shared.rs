@@ -16,8 +16,9 @@ use super::{Gate, KindShared};
 use crate::arbiter::{ArbiterLocal, ArbiterShared, Entry, local};
 use crate::catalog::Target;
 use crate::env::Environment;
-use crate::events::{DeadLetter, Event, EventStream};
+use crate::events::{DeadLetter, Event, EventStream, RemoteDeadLetter};
 use crate::named::NamedActors;
+use crate::remote::{Peer, Remoting, Services};
 use crate::session::SessionState;
 use crate::settings::NodeSettings;
 
@@ -36,14 +37,27 @@ pub(crate) struct NodeShared {
     pub(super) events: EventStream,
     pub(super) named: NamedActors,
     pub(super) stopping: AtomicBool,
+    pub(super) remoting: Remoting,
+    pub(super) services: Services,
 }
+
+/// The shard of the actors with this hash: the same on every node.
+pub(crate) const fn shard_of(hash: u64) -> u16 {
+    (hash % SHARDS) as u16
+}
+
+/// The arbiter, of `count`, that hosts the actors of a shard: the same on every node.
+pub(crate) fn arbiter_of_shard(count: usize, shard: u16) -> u16 {
+    u16::try_from(usize::from(shard) % count.max(1)).unwrap_or(0)
+}
+
+/// Shards per kind.
+const SHARDS: u64 = 256;
 
 impl NodeShared {
     /// The arbiter that hosts the actors with this hash.
     pub(crate) fn arbiter_of(&self, hash: u64) -> u16 {
-        // The high bits: shards will use the low ones.
-        let count = self.arbiters.len().max(1) as u64;
-        u16::try_from((hash >> 32) % count).unwrap_or(0)
+        arbiter_of_shard(self.arbiters.len(), shard_of(hash))
     }
 
     pub(crate) fn arbiter(&self, index: u16) -> &ArbiterShared {
@@ -119,6 +133,18 @@ impl NodeShared {
         self.events.publish(Event::DeadLetter(letter));
     }
 
+    /// Publishes a message to another node that could not be delivered and that nobody waits for.
+    pub(crate) fn remote_dead_letter(&self, peer: &Peer, frame: &[u8], reason: &CallError) {
+        self.lost_on_the_way(Some(peer.id()), peer.letter_of(self.namespace(), frame, reason.clone()));
+    }
+
+    /// Publishes a message that did not get to the node of its actor and that nobody waits for.
+    pub(crate) fn lost_on_the_way(&self, node: Option<NodeId>, letter: DeadLetter) {
+        counter!("archipelago_remote_dead_letters_total").increment(1);
+        tracing::debug!(target = letter.target, message = letter.message, reason = %letter.reason, "remote dead letter");
+        self.events.publish(Event::RemoteDeadLetter(RemoteDeadLetter { node, letter }));
+    }
+
     /// Stops serving at once and lets the session run out: others may take over when it has ended.
     pub(crate) fn give_up(&self, reason: &str) {
         self.gate.set(Millis::ZERO, Millis::ZERO);
@@ -170,5 +196,13 @@ impl NodeShared {
 
     pub(crate) const fn named(&self) -> &NamedActors {
         &self.named
+    }
+
+    pub(crate) const fn remoting(&self) -> &Remoting {
+        &self.remoting
+    }
+
+    pub(crate) const fn services(&self) -> &Services {
+        &self.services
     }
 }

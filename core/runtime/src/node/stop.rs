@@ -113,7 +113,7 @@ fn left(node: &NodeShared, until: Millis) -> Millis {
 
 /// Gives the kinds back, so that others need not wait for the session to end. Closing the session does it too.
 async fn release_kinds(node: &Arc<NodeShared>) {
-    let releases = node.kinds().iter().filter(|kind| kind.elsewhere().is_none()).map(|kind| async move {
+    let releases = node.kinds().iter().filter(|kind| kind.is_here()).map(|kind| async move {
         let key = OwnedKey::shard(kind.kind().clone(), 0);
         let placement = Placement { key, node: node.id(), generation: kind.generation() };
         if let Err(error) = node.directory().release(&placement).await {

@@ -17,9 +17,10 @@ use super::submit::{Submit, ask, refuse, tell};
 use super::{MessageRef, UntypedRef, recipient};
 use crate::arbiter::ArbiterLocal;
 use crate::call::{AnswerSender, Call, CallOptions};
-use crate::catalog::{Job, JobHead, ReplyTo, Target, TypedJob};
+use crate::catalog::{AnyKind, Job, JobHead, ReplyTo, Target, TypedJob};
 use crate::message::{AcceptedBy, VirtualActor};
 use crate::node::{Node, NodeShared};
+use crate::remote::TypedOutbound;
 
 /// The actor of type `A` with a certain key, wherever it lives and whether or not it is active.
 ///
@@ -156,17 +157,22 @@ where
     A: VirtualActor,
     M: AcceptedBy<A>,
 {
+    // So that the head is written where it stays, and not copied there.
+    #[inline(always)]
     fn submit(
         self,
-        kind: u32,
+        index: u32,
         target: &Target,
         head: JobHead,
         caller: Option<AnswerSender<M::Result>>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
-        let Some(kind) = on.kind::<A>(kind) else {
+        let Some(kind) = on.kind::<A>(index) else {
             return Err(refuse(caller, CallError::UnknownKind { kind: A::KIND.into() }));
         };
+        if !kind.is_here() {
+            return on.post(index, target, head, TypedOutbound::new(self.message, caller));
+        }
         let reply_to = caller.map_or(ReplyTo::Nobody, ReplyTo::Caller);
         kind.submit(target, Box::new(Job { head, body: TypedJob::new(self.message, reply_to) }), on)
     }

@@ -16,6 +16,7 @@ use crate::call::{AnswerSender, Call, CallOptions};
 use crate::catalog::{Job, JobHead, ReplyTo, Target, TypedJob};
 use crate::message::RemoteMessage;
 use crate::node::Node;
+use crate::remote::TypedOutbound;
 
 /// Some actor that takes messages of type `M`. Serialises like an `ActorRef`.
 pub struct MessageRef<M> {
@@ -73,28 +74,47 @@ struct AnyActors<M>(M);
 impl<M: RemoteMessage> Submit<M::Result> for AnyActors<M> {
     fn submit(
         self,
-        kind: u32,
+        index: u32,
         target: &Target,
         head: JobHead,
         caller: Option<AnswerSender<M::Result>>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
-        let Some(kind) = on.any_kind(kind) else {
-            return Err(refuse(caller, CallError::UnknownKind { kind: target.id.kind().as_str().into() }));
-        };
-        if !kind.takes(M::WIRE_ID, TypeId::of::<M>()) {
-            let (kind, message) = (target.id.kind().as_str().into(), M::NAME.into());
-            let unknown = UnknownMessage { kind, message };
-            return Err(refuse(caller, CallError::UnknownMessage(Box::new(unknown))));
+        if on.any_kind(index).is_some_and(|kind| !kind.is_here()) {
+            return on.post(index, target, head, TypedOutbound::new(self.0, caller));
         }
-        let reply_to = caller.map_or(ReplyTo::Nobody, ReplyTo::Caller);
-        let job = Box::new(Job { head, body: TypedJob::new(self.0, reply_to) });
-        kind.submit_boxed(target, (M::WIRE_ID, job), on)
+        submit_here(self.0, index, target, head, caller, on)
     }
 
     fn name(&self) -> String {
         M::NAME.to_owned()
     }
+}
+
+/// Queues a message for an actor of this node whose type is not known here.
+///
+/// # Errors
+///
+/// The job was not queued; whoever waits has been told.
+pub(crate) fn submit_here<M: RemoteMessage>(
+    message: M,
+    kind: u32,
+    target: &Target,
+    head: JobHead,
+    caller: Option<AnswerSender<M::Result>>,
+    on: &Rc<ArbiterLocal>,
+) -> Result<(), CallError> {
+    let Some(kind) = on.any_kind(kind) else {
+        return Err(refuse(caller, CallError::UnknownKind { kind: target.id.kind().as_str().into() }));
+    };
+    if !kind.takes(M::WIRE_ID, TypeId::of::<M>()) {
+        let (kind, message) = (target.id.kind().as_str().into(), M::NAME.into());
+        let unknown = UnknownMessage { kind, message };
+        return Err(refuse(caller, CallError::UnknownMessage(Box::new(unknown))));
+    }
+    let reply_to = caller.map_or(ReplyTo::Nobody, ReplyTo::Caller);
+    let job = Box::new(Job { head, body: TypedJob::new(message, reply_to) });
+    kind.submit_boxed(target, (M::WIRE_ID, job), on)
 }
 
 impl<M> Clone for MessageRef<M> {

@@ -10,5 +10,5 @@ mod untyped;
 pub use actor_ref::ActorRef;
 pub(crate) use binding::decoding;
 pub use message_ref::MessageRef;
-pub(crate) use submit::refuse;
+pub(crate) use message_ref::submit_here;
 pub use untyped::UntypedRef;

@@ -4,13 +4,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::message::MessageFlags;
+use archipelago_protocol::message::{MessageFlags, TraceContext};
 use archipelago_protocol::time::Millis;
 use futures_core::future::BoxFuture;
 
 use super::binding::{Binding, Route};
 use crate::arbiter::{ArbiterLocal, local};
-use crate::call::{AnswerSender, Call, CallOptions, CallScope, answer_channel, inherited, inherited_by_tell};
+use crate::call::{
+    AnswerSender, Call, CallOptions, CallScope, answer_channel, inherited, inherited_by_tell, near_channel,
+};
 use crate::catalog::{JobHead, Target};
 use crate::env::COARSE_LAG;
 use crate::node::NodeShared;
@@ -41,7 +43,7 @@ pub(crate) fn ask<R: Send + 'static>(
     job: impl Submit<R>,
 ) -> Call<R> {
     match to.route() {
-        Ok(route) => ask_on(&route, flags, options, job).unwrap_or_else(Call::failed),
+        Ok(route) => ask_on(&route, flags, options, job),
         Err(error) => Call::failed(error),
     }
 }
@@ -56,9 +58,17 @@ pub(crate) fn tell<R: Send + 'static>(
     let Route { node, kind, arbiter, target } = to.route()?;
     let scope = inherited_by_tell();
     let inside = scope.is_some();
-    let scope = with_trace(scope, options);
+    let scope = with_trace(scope, options.trace);
     let deadline = options.timeout.map_or(Millis::MAX, |ttl| node.env().now() + Millis::from_duration(ttl));
-    let head = JobHead { call: None, asks: false, inside, deadline, flags: flags | options.flags, scope };
+    let head = JobHead {
+        call: None,
+        asks: false,
+        remote: false,
+        inside,
+        deadline,
+        flags: flags | options.flags,
+        scope,
+    };
     match local(node, arbiter) {
         Some(local) => job.submit(kind, target, head, None, &local),
         None => {
@@ -78,48 +88,62 @@ fn ask_on<R: Send + 'static>(
     flags: MessageFlags,
     options: CallOptions,
     job: impl Submit<R>,
-) -> Result<Call<R>, CallError> {
+) -> Call<R> {
     let Route { node, kind, arbiter, target } = *route;
     let timeout = options.timeout.map_or(node.settings().call_timeout, Millis::from_duration);
     let scope = inherited();
     let inside = scope.is_some();
     let now = now_for(node, timeout, scope.as_deref());
-    let scope = with_trace(scope, options);
+    let scope = with_trace(scope, options.trace);
     let own = now + timeout;
     let deadline =
         scope.as_ref().and_then(|scope| scope.deadline).map_or(own, |inherited| inherited.min(own));
     if deadline <= now {
-        return Err(CallError::Timeout { started: false });
+        return Call::failed(CallError::Timeout { started: false });
     }
-    let head = JobHead { call: None, asks: true, inside, deadline, flags: flags | options.flags, scope };
-    let (caller, answer) = answer_channel();
+    let head = JobHead {
+        call: None,
+        asks: true,
+        remote: false,
+        inside,
+        deadline,
+        flags: flags | options.flags,
+        scope,
+    };
     match local(node, arbiter) {
         Some(local) => {
-            job.submit(kind, target, head, Some(caller), &local)?;
-            Ok(Call::waiting(answer, None))
+            let (caller, answer) = near_channel();
+            match job.submit(kind, target, head, Some(AnswerSender::Near(caller)), &local) {
+                Ok(()) => Call::near(answer),
+                Err(error) => Call::failed(error),
+            }
         }
         None => {
+            let (caller, answer) = answer_channel();
             let target = target.clone();
-            node.enter_work(arbiter, move |local| {
+            let entered = node.enter_work(arbiter, move |local| {
                 // The caller is told through its way back.
                 let _ = job.submit(kind, &target, head, Some(caller), local);
-            })?;
-            Ok(Call::waiting(answer, backstop(node, deadline.since(now))))
+            });
+            match entered {
+                Ok(()) => Call::waiting(answer, backstop(node, deadline.since(now))),
+                Err(error) => Call::failed(error),
+            }
         }
     }
 }
 
 /// Tells whoever waits that the job was not queued, and passes the error on.
-pub(crate) fn refuse<R>(caller: Option<AnswerSender<R>>, error: CallError) -> CallError {
+pub(crate) fn refuse<R: Send + 'static>(caller: Option<AnswerSender<R>>, error: CallError) -> CallError {
     if let Some(caller) = caller {
-        // The caller may have gone meanwhile.
-        let _ = caller.send(Err(error.clone()));
+        caller.send(Err(error.clone()));
     }
     error
 }
 
-fn with_trace(scope: Option<Arc<CallScope>>, options: CallOptions) -> Option<Arc<CallScope>> {
-    let Some(trace) = options.trace else { return scope };
+#[inline]
+fn with_trace(scope: Option<Arc<CallScope>>, trace: Option<TraceContext>) -> Option<Arc<CallScope>> {
+    let Some(trace) = trace else { return scope };
     let scope = scope.as_deref().cloned().unwrap_or_default();
     Some(Arc::new(CallScope { trace: Some(trace), ..scope }))
 }

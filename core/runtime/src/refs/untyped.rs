@@ -15,9 +15,10 @@ use super::binding::Binding;
 use super::submit::{Submit, ask, refuse, tell};
 use crate::arbiter::ArbiterLocal;
 use crate::call::{AnswerSender, Call, CallOptions};
-use crate::catalog::{Encoded, JobHead, Target};
+use crate::catalog::{Encoded, JobHead, Target, WayBack};
 use crate::message::VirtualActor;
 use crate::node::{Node, NodeShared};
+use crate::remote::{BytesWaiter, EncodedOutbound};
 
 /// An actor known by kind and key.
 #[derive(Clone)]
@@ -92,11 +93,18 @@ impl Submit<Bytes> for EncodedMessage {
         caller: Option<AnswerSender<Bytes>>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
+        let id = wire_id(&self.name);
+        if on.any_kind(kind).is_some_and(|kind| !kind.is_here()) {
+            let waiter = caller.map(|caller| Box::new(BytesWaiter(caller)) as _);
+            let (name, codec, payload) = (self.name.into(), self.codec, self.payload);
+            let body = EncodedOutbound { id, name, codec, payload, waiter, ended: false };
+            return on.post(kind, target, head, body);
+        }
         let Some(kind) = on.any_kind(kind) else {
             return Err(refuse(caller, CallError::UnknownKind { kind: target.id.kind().as_str().into() }));
         };
-        let id = wire_id(&self.name);
-        let message = Encoded { id, name: &self.name, bytes: &self.payload, codec: self.codec, caller };
+        let way_back = caller.map_or(WayBack::Nobody, WayBack::Caller);
+        let message = Encoded { id, name: &self.name, bytes: &self.payload, codec: self.codec, way_back };
         kind.submit_encoded(target, head, message, on)
     }
 

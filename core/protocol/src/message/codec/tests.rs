@@ -110,7 +110,53 @@ fn code_written_for_any_codec_works_with_a_third_one() {
     assert_eq!(round_trip(&Debugging), (CodecId(128), 7));
 }
 
+#[test]
+fn a_value_is_appended_up_to_the_limit_and_not_a_byte_more() {
+    let value = Deposit { amount: 7, note: "ab".into(), tags: alloc::vec![None] };
+    for codec in BOTH {
+        let encoded = codec.encode(&value).unwrap();
+        let mut out = BytesMut::from(&b"before"[..]);
+        for limit in 0..encoded.len() {
+            assert_eq!(codec.encode_into(&value, &mut out, limit), Err(CodecError::TooLarge { limit }));
+            assert_eq!(out, b"before"[..], "nothing is left behind");
+        }
+        codec.encode_into(&value, &mut out, encoded.len()).unwrap();
+        assert_eq!(out, [b"before", &encoded[..]].concat());
+    }
+    assert_eq!(CodecError::TooLarge { limit: 3 }.to_string(), "the value needs more than 3 bytes");
+}
+
+/// Has no form in any codec, which shows only after a part of it was written.
+struct Unwritable;
+
+impl Serialize for Unwritable {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::{Error, SerializeTuple};
+        serializer.serialize_tuple(2)?.serialize_element("written")?;
+        Err(S::Error::custom("no form"))
+    }
+}
+
+#[test]
+fn a_value_without_form_leaves_nothing_behind() {
+    for codec in BOTH {
+        let mut out = BytesMut::from(&b"before"[..]);
+        let error = codec.encode_into(&Unwritable, &mut out, 100).unwrap_err();
+        assert!(matches!(error, CodecError::Encode { .. }), "{error:?}");
+        assert_eq!(out, b"before"[..]);
+    }
+}
+
 proptest! {
+    #[test]
+    fn appending_writes_what_encode_does(value in deposit()) {
+        for codec in BOTH {
+            let mut out = BytesMut::new();
+            codec.encode_into(&value, &mut out, usize::MAX).unwrap();
+            prop_assert_eq!(&out[..], codec.encode(&value).unwrap());
+        }
+    }
+
     /// Proves: R103, R104, R108
     #[test]
     fn values_survive_both_codecs(value in deposit()) {

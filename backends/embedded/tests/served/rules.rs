@@ -1,0 +1,35 @@
+//! The suites of Store and Directory, and the session protocol, all over the wire.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use archipelago_backend_conformance::directory_rules::Fixture;
+use archipelago_backend_conformance::{
+    ImmediateTimer, Plan, World, directory_conformance, store_conformance,
+};
+use archipelago_directory::Store;
+
+use crate::rig::{Rig, now};
+
+/// The clock stands still, so a rule that waits for what never comes is seen to wait.
+fn store<F: Future<Output = ()>>(rule: impl FnOnce(Arc<dyn Store>) -> F) {
+    now(rule(Rig::new().remote));
+}
+
+store_conformance!(store);
+
+fn directory<F: Future<Output = ()>>(rule: impl FnOnce(Fixture) -> F) {
+    now(rule(Fixture::new(Rig::new().remote, Arc::new(ImmediateTimer))));
+}
+
+directory_conformance!(directory);
+
+/// The worlds of the session protocol go the same way whether the store is in the process or served.
+#[test]
+fn sessions_are_as_safe_as_in_one_process() {
+    for seed in 0..60 {
+        let served = World::new(seed, Plan::draw(seed), Rig::above(0).remote).run();
+        let local = World::new(seed, Plan::draw(seed), Rig::above(0).local).run();
+        assert_eq!(served, local, "seed {seed}");
+    }
+}

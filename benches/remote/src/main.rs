@@ -1,0 +1,97 @@
+//! The remote road between two processes on loopback, as multiples of what the bare transports do in the same run.
+//!
+//! Contestants take turns and the medians of their ratios count, because machines are noisy. Each bar is printed as
+//! `bar remote.<name> measured=<x> required=<y> ok|short`.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a benchmark reads clocks, spawns and prints"
+)]
+
+mod child;
+mod measure;
+mod node;
+
+use archipelago_bench_raw::Contestant;
+
+use crate::measure::Figures;
+use crate::node::Road;
+
+const ROUNDS: usize = 5;
+
+fn main() {
+    if let Some(role) = archipelago_bench_raw::child_role() {
+        role.run();
+    }
+    if let Some(road) = child::role() {
+        actix::System::new().block_on(child::host(road));
+        return;
+    }
+    let only: Vec<String> = std::env::args().skip(1).collect();
+    let roads =
+        Road::ALL.into_iter().filter(|road| only.is_empty() || only.iter().any(|name| name == road.name()));
+    let short: usize = roads.map(compare).sum();
+    if short > 0 {
+        println!("{short} bars are short");
+        std::process::exit(1);
+    }
+}
+
+/// Measures one road against its bare transport; how many bars are short.
+fn compare(road: Road) -> usize {
+    let (raw, needed) = match road {
+        Road::Tcp => (Contestant::Tcp, 0.5),
+        Road::Tls => (Contestant::Tls, 0.5),
+        Road::Quic => (Contestant::Quic, 0.7),
+    };
+    let full = rounds(road, raw, 1024, 400_000);
+    rounds(road, raw, 64, 200_000);
+    let one = rounds(road, raw, 1, 20_000);
+    let tells: Vec<f64> = (0..ROUNDS).map(|_| on_actix(measure::tell(road, 1_000_000))).collect();
+    println!("{:<5} tell            {:>10.0}/s", road.name(), median(tells));
+    let ask = median(full.iter().map(|(ours, theirs)| ours.per_second / theirs.per_second).collect());
+    let p50 = median(one.iter().map(|(ours, theirs)| ours.p50_micros / theirs.p50_micros).collect());
+    bar(road, "ask_1024_vs_raw", ask, needed, ask >= needed)
+        + bar(road, "ask_1_p50_vs_raw", p50, 1.5, p50 <= 1.5)
+}
+
+fn rounds(road: Road, raw: Contestant, in_flight: u64, asks: u64) -> Vec<(Figures, Figures)> {
+    let round = || {
+        let theirs = archipelago_bench_raw::ask(raw, in_flight as usize, asks).expect("the baseline runs");
+        let theirs = Figures {
+            per_second: theirs.ask_per_second,
+            p50_micros: theirs.p50_micros,
+            p99_micros: theirs.p99_micros,
+        };
+        (on_actix(measure::ask(road, in_flight, asks)), theirs)
+    };
+    let all: Vec<_> = (0..ROUNDS).map(|_| round()).collect();
+    for (ours, theirs) in &all {
+        println!(
+            "{:<5} ask {in_flight:>5} {:>10.0}/s p50 {:>7.1} p99 {:>8.1} µs   raw {:>10.0}/s p50 {:>7.1} p99 {:>8.1} µs",
+            road.name(),
+            ours.per_second,
+            ours.p50_micros,
+            ours.p99_micros,
+            theirs.per_second,
+            theirs.p50_micros,
+            theirs.p99_micros,
+        );
+    }
+    all
+}
+
+fn on_actix<T: 'static>(work: impl Future<Output = T> + 'static) -> T {
+    actix::System::new().block_on(work)
+}
+
+fn bar(road: Road, name: &str, measured: f64, required: f64, ok: bool) -> usize {
+    let verdict = if ok { "ok" } else { "short" };
+    println!("bar remote.{}_{name} measured={measured:.3} required={required} {verdict}", road.name());
+    usize::from(!ok)
+}
+
+fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}

@@ -1,0 +1,205 @@
+//! The frames of one lane that wait, in one buffer.
+//!
+//! Asks and tells are *messages*: they count against the bound, can be taken back (made void in place) and outlive a
+//! connection. All else (*answers*) belongs to the connection it was written for.
+//!
+//! Places are counted from the first byte that the lane ever held, so that "was it given to the transport?" is one
+//! comparison.
+//!
+//! Invariants: `messages` is in the order of the buffer; `live` is the length of the messages that are not void.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use bytes::{Bytes, BytesMut};
+
+use super::super::frame::VOID;
+use super::super::scan::LEN_BYTES;
+use crate::identity::CorrelationId;
+use crate::time::Millis;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Waiting {
+    out: BytesMut,
+    /// The place of the first byte in `out`.
+    base: u64,
+    messages: VecDeque<Message>,
+    /// So many messages at the front are void.
+    skip: usize,
+    live: usize,
+    void: usize,
+}
+
+/// An ask or tell in the buffer; void if its tag says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Message {
+    pub(super) at: u64,
+    pub(super) kind: MessageKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum MessageKind {
+    Ask(CorrelationId),
+    /// When it was told.
+    Tell(Millis),
+}
+
+impl Waiting {
+    /// Where frames are written; each one must be followed by [`push`](Self::push) or taken away again, or be an answer.
+    pub(super) fn buffer(&mut self) -> &mut BytesMut {
+        &mut self.out
+    }
+
+    /// Makes the frame from `at` to the end of the buffer a message.
+    pub(super) fn push(&mut self, at: u64, kind: MessageKind) {
+        self.live += (self.end() - at) as usize;
+        self.messages.push_back(Message { at, kind });
+    }
+
+    /// Takes away everything from `at` on, which is not a message yet.
+    pub(super) fn truncate(&mut self, at: u64) {
+        self.out.truncate((at - self.base) as usize);
+    }
+
+    /// Gives everything away, unless it is all void.
+    pub(super) fn take(&mut self) -> Option<Bytes> {
+        let worthless = self.is_empty();
+        self.base = self.end();
+        self.messages.clear();
+        (self.skip, self.live, self.void) = (0, 0, 0);
+        if worthless {
+            self.out.clear();
+            return None;
+        }
+        Some(self.out.split().freeze())
+    }
+
+    /// Gives the messages away, each without its length, and forgets the answers.
+    pub(super) fn drain(&mut self) -> Vec<(MessageKind, Bytes)> {
+        let (base, messages) = (self.base, self.live_messages().collect::<Vec<_>>());
+        let all = self.take().unwrap_or_default();
+        let frame = |message: Message| {
+            let from = (message.at - base) as usize;
+            (message.kind, all.slice(from + LEN_BYTES..from + frame_len(&all[from..])))
+        };
+        messages.into_iter().map(frame).collect()
+    }
+
+    /// Makes a message void.
+    pub(super) fn void(&mut self, at: u64) {
+        let frame = self.frame_mut(at);
+        frame[0] = VOID;
+        let len = frame.len() + LEN_BYTES;
+        self.live -= len;
+        self.void += len;
+    }
+
+    /// Whether so much is void that [`rebuild`](Self::rebuild) pays: its work is paid for by what was made void.
+    pub(super) fn is_mostly_void(&self) -> bool {
+        self.void > WORTH_REBUILDING && self.void > self.out.len() / 2
+    }
+
+    /// Copies what is not void to a new buffer, with the answers or without them, and reports where each message is now.
+    pub(super) fn rebuild(&mut self, keep_answers: bool, mut moved: impl FnMut(MessageKind, u64)) {
+        let old = core::mem::take(&mut self.out);
+        let mut new = BytesMut::with_capacity(if keep_answers { old.len() - self.void } else { self.live });
+        let mut done = 0;
+        let base = self.base;
+        self.messages.retain_mut(|message| {
+            let from = (message.at - base) as usize;
+            let to = from + frame_len(&old[from..]);
+            if keep_answers {
+                new.extend_from_slice(&old[done..from]);
+            }
+            done = to;
+            let live = old[from + LEN_BYTES] != VOID;
+            if live {
+                message.at = base + new.len() as u64;
+                moved(message.kind, message.at);
+                new.extend_from_slice(&old[from..to]);
+            }
+            live
+        });
+        if keep_answers {
+            new.extend_from_slice(&old[done..]);
+        }
+        self.out = new;
+        (self.skip, self.void) = (0, 0);
+    }
+
+    /// The messages that are not void, oldest first.
+    pub(super) fn live_messages(&self) -> impl Iterator<Item = Message> + '_ {
+        self.messages.iter().skip(self.skip).copied().filter(|message| !self.is_void(message.at))
+    }
+
+    /// The oldest message that is not void.
+    pub(super) fn oldest(&mut self) -> Option<Message> {
+        while self.messages.get(self.skip).is_some_and(|message| self.is_void(message.at)) {
+            self.skip += 1;
+        }
+        self.messages.get(self.skip).copied()
+    }
+
+    /// Changes messages that are not void: their tags and bodies, oldest first.
+    pub(super) fn change(&mut self, mut each: impl FnMut(MessageKind, &mut [u8])) {
+        for n in 0..self.messages.len() {
+            let Message { at, kind } = self.messages[n];
+            let frame = self.frame_mut(at);
+            if frame[0] != VOID {
+                each(kind, frame);
+            }
+        }
+    }
+
+    /// Tag and body of the frame at `at`.
+    pub(super) fn frame(&self, at: u64) -> &[u8] {
+        let from = (at - self.base) as usize;
+        let rest = &self.out[from..];
+        &rest[LEN_BYTES..frame_len(rest)]
+    }
+
+    /// Whether the frame at `at` was taken back.
+    pub(super) fn is_void(&self, at: u64) -> bool {
+        self.frame(at)[0] == VOID
+    }
+
+    /// Whether the transport has it.
+    pub(super) const fn is_given(&self, at: u64) -> bool {
+        at < self.base
+    }
+
+    /// The place of the next frame.
+    pub(super) fn end(&self) -> u64 {
+        self.base + self.out.len() as u64
+    }
+
+    /// Bytes of messages.
+    pub(super) const fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Bytes of answers.
+    pub(super) fn answers(&self) -> usize {
+        self.out.len() - self.live - self.void
+    }
+
+    /// Whether there is nothing but void frames.
+    pub(super) fn is_empty(&self) -> bool {
+        self.out.len() == self.void
+    }
+
+    fn frame_mut(&mut self, at: u64) -> &mut [u8] {
+        let from = (at - self.base) as usize;
+        let rest = &mut self.out[from..];
+        let len = frame_len(rest);
+        &mut rest[LEN_BYTES..len]
+    }
+}
+
+/// The length of the first frame of `bytes`, with the length itself.
+fn frame_len(bytes: &[u8]) -> usize {
+    let len = bytes.first_chunk::<LEN_BYTES>().map_or(0, |len| u32::from_le_bytes(*len));
+    LEN_BYTES + len as usize
+}
+
+const WORTH_REBUILDING: usize = 4_096;

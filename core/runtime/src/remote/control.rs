@@ -1,0 +1,155 @@
+//! What comes over the lanes between control arbiters: requests to the node itself.
+
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::identity::{CorrelationId, NodeId};
+use archipelago_protocol::link::{Frame, Refused};
+use archipelago_protocol::message::{Codec, CodecId};
+use bytes::Bytes;
+use futures_core::future::BoxFuture;
+use tokio::sync::oneshot;
+
+use super::drive::{FrameSink, Violation};
+use super::incoming::Incoming;
+use super::lane::{Lane, Payload, Waiting};
+use super::seat::SeatLocal;
+use crate::env::within;
+use crate::node::NodeShared;
+
+/// Answers requests of other nodes, away from all actors: for what nodes need of each other.
+pub trait Service: Send + Sync + 'static {
+    /// Answers one request of node `from`. Dropped when its sender waits no longer.
+    fn serve(&self, from: NodeId, request: Bytes) -> BoxFuture<'static, Result<Bytes, CallError>>;
+}
+
+/// The services of a node, by number.
+pub(crate) type Services = BTreeMap<u16, Arc<dyn Service>>;
+
+/// Takes what comes to the control arbiter.
+pub(crate) struct ControlSink {
+    node: Arc<NodeShared>,
+    seat: std::cell::OnceCell<Weak<SeatLocal>>,
+}
+
+impl ControlSink {
+    pub(crate) fn new(node: Arc<NodeShared>) -> Rc<Self> {
+        Rc::new(Self { node, seat: std::cell::OnceCell::new() })
+    }
+
+    /// Tells the sink whose frames it takes.
+    pub(crate) fn sits_at(&self, seat: &Rc<SeatLocal>) {
+        // Set once, when the seat opens.
+        let _ = self.seat.set(Rc::downgrade(seat));
+    }
+
+    fn serve(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, request: Request) {
+        let Some(service) = self.node.services().get(&request.service).cloned() else {
+            let reason = format!("the node has no service {}", request.service);
+            answer(lane, incoming, request.call, Err(CallError::NoRoute { reason: reason.into() }));
+            return;
+        };
+        let (lane, incoming, node) = (Rc::clone(lane), Arc::clone(incoming), Arc::clone(&self.node));
+        self.node.env().spawn(Box::pin(async move {
+            let served = service.serve(lane.peer().id(), request.payload);
+            if let Some(answered) = within(node.env(), request.ttl, served).await {
+                answer(&lane, &incoming, request.call, answered);
+            }
+        }));
+    }
+}
+
+struct Request {
+    call: CorrelationId,
+    ttl: archipelago_protocol::time::Millis,
+    service: u16,
+    payload: Bytes,
+}
+
+impl FrameSink for ControlSink {
+    fn take(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, frame: Frame<'_>) -> Result<(), Violation> {
+        let Some(seat) = self.seat.get().and_then(Weak::upgrade) else { return Ok(()) };
+        match frame {
+            Frame::Service { call, ttl, service, payload } => {
+                let payload = Bytes::copy_from_slice(payload);
+                self.serve(lane, incoming, Request { call, ttl, service, payload });
+            }
+            Frame::Reply { call, codec, payload } => {
+                lane.end_with_reply(call, codec, Payload::Small(payload), &seat)
+            }
+            Frame::Fail { call, error } => lane.end_with_failure(call, error),
+            // A request that is cancelled is served all the same; nobody hears the answer.
+            Frame::Cancel { .. } | Frame::Void => {}
+            other => {
+                return Err(Violation::Meaning(format!("not for a control arbiter: {}", name_of(&other))));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_large(&self, lane: &Rc<Lane>, _: &Arc<Incoming>, _: u64, _: Bytes) {
+        tracing::warn!(peer = %lane.peer().id(), "a control arbiter takes no large messages");
+    }
+
+    /// What was not given to the connection waits for the next one.
+    fn lost(&self, lane: &Rc<Lane>, _: &Incoming) {
+        self.end_given(lane);
+    }
+}
+
+impl ControlSink {
+    fn end_given(&self, lane: &Lane) {
+        let now = self.node.env().now();
+        let unknown = lane.outbox().borrow_mut().lost(now);
+        for waiter in unknown {
+            waiter.fail(CallError::ConnectionLost { node: lane.peer().id() });
+        }
+    }
+}
+
+fn answer(lane: &Lane, incoming: &Incoming, call: CorrelationId, answered: Result<Bytes, CallError>) {
+    let written = lane.answer::<Refused>(incoming, |out| {
+        match &answered {
+            Ok(payload) => Frame::Reply { call, codec: RAW, payload }.encode(out),
+            Err(error) => Frame::Fail { call, error: error.clone() }.encode(out),
+        }
+        Ok(())
+    });
+    if let Err(error) = written {
+        tracing::warn!(%error, "an answer of a service is too large");
+        let error = CallError::Codec { reason: error.to_string().into(), started: true };
+        lane.say(&Frame::Fail { call, error });
+    }
+}
+
+fn name_of(frame: &Frame<'_>) -> &'static str {
+    match frame {
+        Frame::Ask(_) => "ask",
+        Frame::Tell(_) => "tell",
+        Frame::Return(_) => "return",
+        Frame::Envelope(_) => "envelope",
+        _ => "a frame about shards",
+    }
+}
+
+/// Waits for the answer to a request to another node's service.
+pub(super) struct RequestWaiter(pub(super) oneshot::Sender<Result<Bytes, CallError>>);
+
+impl Waiting for RequestWaiter {
+    fn reply(self: Box<Self>, _: CodecId, payload: Payload<'_>, _: &Rc<SeatLocal>) {
+        let _ = self.0.send(Ok(payload.into_bytes()));
+    }
+
+    fn fail(self: Box<Self>, error: CallError) {
+        let _ = self.0.send(Err(error));
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
+/// Services speak bytes; the codec's number has no meaning for them.
+const RAW: CodecId = Codec::Postcard.id();

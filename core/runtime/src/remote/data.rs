@@ -1,0 +1,223 @@
+//! What comes over the lanes between data arbiters: messages for actors, and answers for callers.
+
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::identity::CorrelationId;
+use archipelago_protocol::link::{Frame, Head, Refused};
+use archipelago_protocol::message::{Codec, CodecError};
+use archipelago_protocol::route::Verdict;
+use bytes::Bytes;
+use serde::Serialize;
+
+use super::drive::{FrameSink, Violation};
+use super::incoming::{Held, Incoming};
+use super::lane::{Lane, Payload};
+use super::large;
+use crate::arbiter::ArbiterLocal;
+
+/// Takes what comes to a data arbiter.
+pub(crate) struct DataSink(Weak<ArbiterLocal>);
+
+/// A message that came over a lane.
+pub(crate) struct Arrived<'a> {
+    pub(crate) head: Head<'a>,
+    pub(crate) payload: &'a [u8],
+    pub(crate) way_back: LaneWay,
+}
+
+/// The way back to the sender of a message on another node.
+pub(crate) struct LaneWay {
+    held: Held,
+    /// The call that waits there; none for a tell.
+    call: Option<CorrelationId>,
+}
+
+impl DataSink {
+    pub(crate) fn new(on: &Rc<ArbiterLocal>) -> Rc<Self> {
+        Rc::new(Self(Rc::downgrade(on)))
+    }
+
+    fn message(
+        &self,
+        on: &Rc<ArbiterLocal>,
+        lane: &Rc<Lane>,
+        incoming: &Arc<Incoming>,
+        call: Option<CorrelationId>,
+        (head, payload): (Head<'_>, &[u8]),
+    ) -> Result<(), Violation> {
+        let Some(kind) = on.any_kind(head.shard.kind.into()) else {
+            return Err(Violation::Meaning(format!("no kind has number {}", head.shard.kind)));
+        };
+        if let Some(call) = call {
+            lane.inbound().borrow_mut().open(call).map_err(|fault| Violation::Meaning(fault.to_string()))?;
+        }
+        let serving = kind.serves(head.generation);
+        if let Verdict::Return(reason) = on.judge(incoming, head.shard, serving) {
+            on.send_back(lane, call, (head, payload), reason);
+            return Ok(());
+        }
+        let held = Held::take(incoming, payload.len() + PER_JOB);
+        kind.submit_arrived(Arrived { head, payload, way_back: LaneWay { held, call } }, on)
+    }
+}
+
+impl FrameSink for DataSink {
+    fn take(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, frame: Frame<'_>) -> Result<(), Violation> {
+        let Some(on) = self.0.upgrade() else { return Ok(()) };
+        let Some(seat) = on.seat() else { return Ok(()) };
+        match frame {
+            Frame::Ask(ask) => self.message(&on, lane, incoming, Some(ask.call), (ask.head, ask.payload))?,
+            Frame::Tell(tell) => self.message(&on, lane, incoming, None, (tell.head, tell.payload))?,
+            Frame::Reply { call, codec, payload } => {
+                lane.end_with_reply(call, codec, Payload::Small(payload), seat);
+            }
+            Frame::Fail { call, error } => lane.end_with_failure(call, error),
+            Frame::Cancel { call } => lane.inbound().borrow_mut().cancel(call),
+            Frame::Void => {}
+            Frame::LargeHere { transfer } => {
+                if let Some(frame) = lane.mark(transfer)? {
+                    self.take_in(&on, lane, incoming, transfer, &frame)?;
+                }
+            }
+            Frame::LargeDone { transfer } => on.transfers().arrived(lane.index(), transfer),
+            Frame::Return(returned) => on.take_back(lane, returned)?,
+            Frame::Settle { .. } | Frame::Settled { .. } | Frame::Notice { .. } => {
+                on.about_shard(lane, incoming, frame)?;
+            }
+            Frame::Bye => lane.say(&Frame::ByeAck),
+            Frame::ByeAck => {}
+            Frame::Envelope(_) | Frame::Service { .. } => {
+                return Err(Violation::Meaning("not for a data arbiter".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_large(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, transfer: u64, frame: Bytes) {
+        let Some(on) = self.0.upgrade() else { return };
+        if !lane.is_connected_by(incoming) {
+            // Nothing of a lost connection is taken in any more: what came by the next one would be overtaken.
+            return;
+        }
+        let taken = match Frame::decode(&frame) {
+            Ok(Frame::Reply { call, codec, payload }) => {
+                if let Some(seat) = on.seat() {
+                    lane.end_with_reply(call, codec, Payload::Large(frame.slice_ref(payload)), seat);
+                }
+                Ok(())
+            }
+            Ok(Frame::Ask(_) | Frame::Tell(_)) => match lane.came_early(transfer, &frame) {
+                Ok(true) => Ok(()),
+                Ok(false) => self.take_in(&on, lane, incoming, transfer, &frame),
+                Err(violation) => Err(violation),
+            },
+            Ok(_) => Err(Violation::Meaning("not for a stream".to_owned())),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = taken {
+            tracing::warn!(peer = %lane.peer().id(), %error, "a large transfer made no sense");
+        }
+    }
+
+    fn lost(&self, lane: &Rc<Lane>, incoming: &Incoming) {
+        if let Some(on) = self.0.upgrade() {
+            on.lane_lost(lane, incoming);
+        }
+    }
+
+    fn sweep(&self) {
+        if let Some(on) = self.0.upgrade() {
+            on.sweep_routes();
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.0.upgrade().map_or(0, |on| on.routes().waiting() + on.transfers().waiting())
+    }
+}
+
+impl DataSink {
+    /// Takes a large message in, at its place among the others.
+    fn take_in(
+        &self,
+        on: &Rc<ArbiterLocal>,
+        lane: &Rc<Lane>,
+        incoming: &Arc<Incoming>,
+        transfer: u64,
+        frame: &[u8],
+    ) -> Result<(), Violation> {
+        let taken = match Frame::decode(frame)? {
+            Frame::Ask(ask) => self.message(on, lane, incoming, Some(ask.call), (ask.head, ask.payload)),
+            Frame::Tell(tell) => self.message(on, lane, incoming, None, (tell.head, tell.payload)),
+            _ => Err(Violation::Meaning("not for a stream".to_owned())),
+        };
+        lane.say(&Frame::LargeDone { transfer });
+        taken
+    }
+}
+
+impl LaneWay {
+    pub(crate) const fn asks(&self) -> bool {
+        self.call.is_some()
+    }
+
+    /// Sends the reply.
+    pub(crate) fn reply<R: Serialize + Send + 'static>(self, codec: Codec, reply: R, on: &ArbiterLocal) {
+        let (Some(call), Some(lane)) = (self.call, self.lane(on)) else { return };
+        if !lane.inbound().borrow_mut().close(call) {
+            return;
+        }
+        let limit = lane.frame_limit();
+        let written = lane.answer::<ReplyError>(self.held.incoming(), |out| {
+            Frame::encode_reply_head(out, call, codec.id());
+            codec.encode_into(&reply, out, limit).map_err(ReplyError::Codec)
+        });
+        match written {
+            Ok(()) => {}
+            Err(ReplyError::Codec(CodecError::TooLarge { .. }) | ReplyError::TooLong) => {
+                large::send_reply(self.held, lane, call, codec, reply, on);
+            }
+            Err(ReplyError::Codec(error)) => {
+                let error = CallError::Codec { reason: error.to_string().into(), started: true };
+                lane.say(&Frame::Fail { call, error });
+            }
+        }
+    }
+
+    /// Tells the sender that there will be no reply.
+    pub(crate) fn fail(&self, error: CallError, on: &ArbiterLocal) {
+        let (Some(call), Some(lane)) = (self.call, self.lane(on)) else { return };
+        if lane.inbound().borrow_mut().close(call) && lane.is_connected_by(self.held.incoming()) {
+            lane.say(&Frame::Fail { call, error });
+        }
+    }
+
+    /// True if the sender waits no longer.
+    pub(crate) fn is_abandoned(&self, on: &ArbiterLocal) -> bool {
+        let Some(call) = self.call else { return false };
+        self.lane(on).is_none_or(|lane| {
+            !lane.is_connected_by(self.held.incoming()) || lane.inbound().borrow().is_cancelled(call)
+        })
+    }
+
+    fn lane(&self, on: &ArbiterLocal) -> Option<Rc<Lane>> {
+        on.seat()?.lane(self.held.incoming().lane())
+    }
+}
+
+pub(crate) enum ReplyError {
+    Codec(CodecError),
+    TooLong,
+}
+
+impl From<Refused> for ReplyError {
+    /// An answer is refused only because of its length.
+    fn from(_: Refused) -> Self {
+        Self::TooLong
+    }
+}
+
+/// What a job costs besides its payload, roughly.
+const PER_JOB: usize = 128;

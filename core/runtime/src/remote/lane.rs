@@ -1,0 +1,328 @@
+//! One lane: what goes to one arbiter of one peer, and who waits for an answer from there.
+//!
+//! A lane outlives its connections. What has not been given to a connection waits for the next one, within its deadline
+//! and the lane's bound; what was given and is unanswered ends as unknown when the connection is lost.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Waker;
+
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::contract::Streams;
+use archipelago_protocol::identity::CorrelationId;
+use archipelago_protocol::link::{Dropped, Frame, InboundCalls, Outbox, OutboxSettings, Refused};
+use archipelago_protocol::message::CodecId;
+use archipelago_protocol::peer::Seat;
+use archipelago_protocol::time::Millis;
+use bytes::{Bytes, BytesMut};
+
+use super::drive::Violation;
+use super::incoming::Incoming;
+use super::peer::Peer;
+use super::seat::SeatLocal;
+
+/// The calls of a lane, and what it has to send.
+pub(crate) struct Lane {
+    /// Its place among the lanes of its arbiter.
+    index: u16,
+    peer: Arc<Peer>,
+    to: Seat,
+    settings: OutboxSettings,
+    outbox: RefCell<Outbox<Box<dyn Waiting>>>,
+    /// Large messages whose place has come and who have not, and those that came before their place.
+    large: RefCell<Large>,
+    /// What was thrown out for lack of room and nobody has been told of yet.
+    overflow: RefCell<Vec<Dropped<Box<dyn Waiting>>>>,
+    inbound: RefCell<InboundCalls>,
+    connection: RefCell<Option<Connected>>,
+    /// When what waits was last sent to look for its way again.
+    looked_again: Cell<Millis>,
+    writer: RefCell<Option<Waker>>,
+}
+
+/// Large messages of the present connection, between their stream and their place on the lane.
+#[derive(Default)]
+struct Large {
+    expected: BTreeSet<u64>,
+    early: BTreeMap<u64, Bytes>,
+}
+
+/// The connection of a lane.
+struct Connected {
+    incoming: Arc<Incoming>,
+    streams: Arc<dyn Streams>,
+}
+
+/// Whoever waits for the answer to a call that went over a lane.
+pub(crate) trait Waiting {
+    /// The reply has come.
+    fn reply(self: Box<Self>, codec: CodecId, payload: Payload<'_>, at: &Rc<SeatLocal>);
+    /// There will be none.
+    fn fail(self: Box<Self>, error: CallError);
+    /// True if nobody waits any more.
+    fn is_abandoned(&self) -> bool;
+}
+
+/// The encoded form of a message or a reply.
+#[derive(Clone, Debug)]
+pub(crate) enum Payload<'a> {
+    /// Small: part of what was read from a lane.
+    Small(&'a [u8]),
+    /// Large: it came on a stream of its own, and is decoded off the arbiter.
+    Large(Bytes),
+}
+
+impl Payload<'_> {
+    pub(super) fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Small(bytes) => Bytes::copy_from_slice(bytes),
+            Self::Large(bytes) => bytes,
+        }
+    }
+}
+
+/// How long messages wait for a lost connection before they look for another way.
+const LOOK_AGAIN: Millis = Millis(1_000);
+/// Large messages that may be announced and not there yet.
+const MOST_EXPECTED: usize = 65_536;
+/// Large messages that may be there before they are announced.
+const MOST_EARLY: usize = 16;
+
+fn late_answer() {
+    metrics::counter!("archipelago_late_replies_total", "arbiter" => "remote").increment(1);
+}
+
+impl Lane {
+    pub(super) fn new(index: u16, peer: Arc<Peer>, to: Seat, settings: OutboxSettings) -> Self {
+        Self {
+            index,
+            peer,
+            to,
+            settings,
+            inbound: RefCell::new(InboundCalls::new(settings.calls)),
+            outbox: RefCell::new(Outbox::new(index, settings)),
+            overflow: RefCell::default(),
+            large: RefCell::default(),
+            connection: RefCell::default(),
+            looked_again: Cell::new(Millis::ZERO),
+            writer: RefCell::default(),
+        }
+    }
+
+    // ---- out ----
+
+    /// Sends a frame whose answer is awaited.
+    ///
+    /// # Errors
+    ///
+    /// The waiter back, and why nothing was sent.
+    pub(super) fn ask<E: From<Refused>>(
+        &self,
+        deadline: Millis,
+        waiter: Box<dyn Waiting>,
+        write: impl FnOnce(&mut BytesMut, CorrelationId) -> Result<(), E>,
+    ) -> Result<CorrelationId, (Box<dyn Waiting>, E)> {
+        let asked = self.outbox.borrow_mut().ask(deadline, waiter, write);
+        self.wake();
+        asked
+    }
+
+    /// Sends a frame nobody waits for.
+    ///
+    /// # Errors
+    ///
+    /// Why nothing was sent.
+    pub(super) fn tell<E: From<Refused>>(
+        &self,
+        now: Millis,
+        write: impl FnOnce(&mut BytesMut) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let dropped = self.outbox.borrow_mut().tell(now, write)?;
+        if !dropped.is_empty() {
+            self.overflow.borrow_mut().push(dropped);
+        }
+        self.wake();
+        Ok(())
+    }
+
+    /// Answers what came over `incoming`; nothing is sent if that connection has ended.
+    ///
+    /// # Errors
+    ///
+    /// What `write` answers.
+    pub(super) fn answer<E: From<Refused>>(
+        &self,
+        incoming: &Incoming,
+        write: impl FnOnce(&mut BytesMut) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.is_connected_by(incoming) {
+            self.outbox.borrow_mut().answer(write)?;
+            self.wake();
+        }
+        Ok(())
+    }
+
+    /// The reply to a call has come; a late one is counted and dropped.
+    pub(super) fn end_with_reply(
+        &self,
+        call: CorrelationId,
+        codec: CodecId,
+        payload: Payload<'_>,
+        at: &Rc<SeatLocal>,
+    ) {
+        let waiter = self.outbox.borrow_mut().end(call);
+        match waiter {
+            Some(waiter) => waiter.reply(codec, payload, at),
+            None => late_answer(),
+        }
+    }
+
+    /// A call has ended without a reply.
+    pub(super) fn end_with_failure(&self, call: CorrelationId, error: CallError) {
+        let waiter = self.outbox.borrow_mut().end(call);
+        match waiter {
+            Some(waiter) => waiter.fail(error),
+            None => late_answer(),
+        }
+    }
+
+    /// Sends a frame that only means something on the present connection.
+    pub(super) fn say(&self, frame: &Frame<'_>) {
+        if self.connection.borrow().is_some() {
+            let said = self.outbox.borrow_mut().answer::<Refused>(|out| {
+                frame.encode(out);
+                Ok(())
+            });
+            if let Err(error) = said {
+                tracing::error!(%error, "a control frame could not be written");
+            }
+            self.wake();
+        }
+    }
+
+    // ---- for the connection ----
+
+    /// All that waits, to be written at once.
+    pub(super) fn take_batch(&self) -> Option<Bytes> {
+        self.outbox.borrow_mut().take()
+    }
+
+    /// Notes whom to wake when there is something to write.
+    pub(super) fn set_writer(&self, waker: &Waker) {
+        let mut writer = self.writer.borrow_mut();
+        if !writer.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *writer = Some(waker.clone());
+        }
+    }
+
+    /// A connection is there: what waits can go.
+    pub(super) fn opened(&self, incoming: &Arc<Incoming>, streams: Arc<dyn Streams>, now: Millis) {
+        *self.inbound.borrow_mut() = InboundCalls::new(self.settings.calls);
+        *self.large.borrow_mut() = Large::default();
+        *self.connection.borrow_mut() = Some(Connected { incoming: Arc::clone(incoming), streams });
+        self.outbox.borrow_mut().opened(now);
+        self.wake();
+    }
+
+    /// The connection is gone.
+    pub(super) fn disconnected(&self, incoming: &Incoming) {
+        if self.is_connected_by(incoming) {
+            *self.connection.borrow_mut() = None;
+            *self.writer.borrow_mut() = None;
+        }
+    }
+
+    /// What was thrown out for lack of room.
+    pub(super) fn take_overflow(&self) -> Vec<Dropped<Box<dyn Waiting>>> {
+        std::mem::take(&mut self.overflow.borrow_mut())
+    }
+
+    /// The place of a large message has come: the message, if that has come before.
+    pub(super) fn mark(&self, transfer: u64) -> Result<Option<Bytes>, Violation> {
+        let mut large = self.large.borrow_mut();
+        if let Some(frame) = large.early.remove(&transfer) {
+            return Ok(Some(frame));
+        }
+        if large.expected.len() >= MOST_EXPECTED {
+            return Err(Violation::Meaning("too many large messages are announced".to_owned()));
+        }
+        large.expected.insert(transfer);
+        Ok(None)
+    }
+
+    /// Keeps a large message that has come before its place; false if its place was there already.
+    pub(super) fn came_early(&self, transfer: u64, frame: &Bytes) -> Result<bool, Violation> {
+        let mut large = self.large.borrow_mut();
+        if large.expected.remove(&transfer) {
+            return Ok(false);
+        }
+        if large.early.len() >= MOST_EARLY {
+            return Err(Violation::Meaning("too many large messages came before their place".to_owned()));
+        }
+        large.early.insert(transfer, frame.clone());
+        Ok(true)
+    }
+
+    /// The calls that came over the present connection.
+    pub(super) const fn inbound(&self) -> &RefCell<InboundCalls> {
+        &self.inbound
+    }
+
+    /// What the lane has to send.
+    pub(super) const fn outbox(&self) -> &RefCell<Outbox<Box<dyn Waiting>>> {
+        &self.outbox
+    }
+
+    /// Whether what waits without a connection should look for its way again: its actor may live elsewhere by now.
+    pub(super) fn should_look_again(&self, now: Millis) -> bool {
+        let waits = !self.is_connected() && self.outbox.borrow().waiting_bytes() > 0;
+        let since = self.looked_again.get();
+        if !waits || since == Millis::ZERO || now.since(since) >= LOOK_AGAIN {
+            self.looked_again.set(if waits { now } else { Millis::ZERO });
+        }
+        waits && since > Millis::ZERO && now.since(since) >= LOOK_AGAIN
+    }
+
+    // ---- getters ----
+
+    pub(super) fn is_connected_by(&self, incoming: &Incoming) -> bool {
+        let connection = self.connection.borrow();
+        connection.as_ref().is_some_and(|now| now.incoming.connection() == incoming.connection())
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        self.connection.borrow().is_some()
+    }
+
+    pub(super) const fn index(&self) -> u16 {
+        self.index
+    }
+
+    pub(super) const fn peer(&self) -> &Arc<Peer> {
+        &self.peer
+    }
+
+    pub(super) const fn to(&self) -> Seat {
+        self.to
+    }
+
+    /// The streams of the present connection.
+    pub(super) fn streams(&self) -> Option<(Arc<Incoming>, Arc<dyn Streams>)> {
+        let connection = self.connection.borrow();
+        connection.as_ref().map(|now| (Arc::clone(&now.incoming), Arc::clone(&now.streams)))
+    }
+
+    /// The longest payload that travels in a frame.
+    pub(super) const fn frame_limit(&self) -> usize {
+        self.settings.frame
+    }
+
+    /// Makes the connection write what waits.
+    pub(super) fn wake(&self) {
+        if let Some(writer) = &*self.writer.borrow() {
+            writer.wake_by_ref();
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Layer 1: other nodes. Transports, peers, lanes, and the way of a message between nodes.
+//!
+//! Each arbiter has a [`SeatLocal`]: an endpoint of its own and a [`Lane`] per peer arbiter it talks to. A message is
+//! written straight into its lane's buffer and read straight out of it on the other side; actors only open, close and
+//! watch over the lanes.
+
+mod connector;
+mod control;
+mod data;
+mod drive;
+mod handshake;
+mod incoming;
+mod keeper;
+mod lane;
+mod large;
+mod locator;
+mod outbound;
+mod peer;
+mod peer_actor;
+mod remoting;
+mod resolve;
+mod returns;
+mod routes;
+mod seat;
+mod settings;
+mod transfers;
+mod transport_actor;
+
+pub use connector::{AskError, Connector};
+pub use control::Service;
+pub(crate) use control::Services;
+pub(crate) use data::{Arrived, DataSink, LaneWay};
+pub(crate) use drive::Violation;
+pub(crate) use keeper::open_control;
+pub use locator::{DirectoryLocator, Location, Locator, Place, StaticLocator};
+pub(crate) use outbound::{BytesWaiter, EncodedOutbound, TypedOutbound};
+pub(crate) use peer::Peer;
+pub(crate) use remoting::Remoting;
+pub(crate) use returns::Returns;
+pub(crate) use routes::Routes;
+pub(crate) use seat::SeatLocal;
+pub use settings::RemoteSettings;
+pub(crate) use transfers::Transfers;
+
+/// The longest frame that is read: a peer may be configured for longer ones than we are.
+const fn longest_frame(settings: &RemoteSettings) -> usize {
+    let own = if settings.frame > LONGEST_FRAME { settings.frame } else { LONGEST_FRAME };
+    own + FRAME_HEAD
+}
+
+const LONGEST_FRAME: usize = 1 << 20;
+const FRAME_HEAD: usize = 4 << 10;

@@ -1,0 +1,116 @@
+//! What is known about the other nodes.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::identity::{Namespace, NodeAddress, NodeId};
+use archipelago_protocol::link::Frame;
+use archipelago_protocol::peer::{Hello, PeerTables, Seat};
+
+use crate::events::DeadLetter;
+use crate::node::arbiter_of_shard;
+
+/// One other node, as it has described itself in a handshake.
+pub(crate) struct Peer {
+    hello: Hello,
+    tables: PeerTables,
+}
+
+impl Peer {
+    pub(super) fn new(hello: Hello) -> Self {
+        Self { tables: PeerTables::new(hello.kinds.clone()), hello }
+    }
+
+    pub(crate) const fn id(&self) -> NodeId {
+        self.hello.node.id
+    }
+
+    /// What its kinds and messages are called on the wire.
+    pub(crate) const fn tables(&self) -> &PeerTables {
+        &self.tables
+    }
+
+    /// Where it listens for everybody.
+    pub(crate) const fn address(&self) -> &NodeAddress {
+        &self.hello.node.address
+    }
+
+    /// Where one of its arbiters listens; `None` if it has no such arbiter.
+    pub(super) fn address_of(&self, seat: Seat) -> Option<NodeAddress> {
+        let port = *self.hello.seats.get(seat.place()).filter(|port| **port != 0)?;
+        NodeAddress::new(self.hello.node.address.host(), port).ok()
+    }
+
+    /// The data arbiter that hosts a shard, as the peer itself finds it.
+    pub(crate) fn seat_of(&self, shard: u16) -> Seat {
+        Seat::Data(arbiter_of_shard(self.hello.seats.len().saturating_sub(1), shard))
+    }
+
+    /// Whether its data arbiters are known.
+    pub(crate) fn serves(&self) -> bool {
+        self.hello.seats.len() > 1 && self.open_seats() == self.hello.seats.len()
+    }
+
+    fn open_seats(&self) -> usize {
+        open_seats(&self.hello)
+    }
+
+    /// What is known of an undelivered ask or tell.
+    pub(crate) fn letter_of(&self, namespace: &Namespace, frame: &[u8], reason: CallError) -> DeadLetter {
+        let head = match Frame::decode(frame) {
+            Ok(Frame::Ask(ask)) => Some(ask.head),
+            Ok(Frame::Tell(tell)) => Some(tell.head),
+            _ => None,
+        };
+        let Some(head) = head else {
+            return DeadLetter { target: String::new(), message: String::new(), reason };
+        };
+        let kind = self.tables.kind_name(head.shard.kind).unwrap_or("?");
+        let message = self.tables.message_at(head.shard.kind, head.message).map_or("?", |(_, name)| name);
+        let target = format!("{namespace}::{kind}/{}", head.key);
+        DeadLetter { target, message: message.to_owned(), reason }
+    }
+}
+
+fn open_seats(hello: &Hello) -> usize {
+    hello.seats.iter().filter(|port| **port != 0).count()
+}
+
+/// The nodes that have been met.
+#[derive(Default)]
+pub(crate) struct PeerBook {
+    by_id: RwLock<BTreeMap<NodeId, Arc<Peer>>>,
+}
+
+impl PeerBook {
+    /// Notes what a node says about itself. A node may have opened more seats since it was met first.
+    pub(super) fn learn(&self, hello: Hello) -> Arc<Peer> {
+        let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = by_id.get(&hello.node.id)
+            && known.open_seats() >= open_seats(&hello)
+        {
+            return Arc::clone(known);
+        }
+        // Two nodes cannot be at one address: the other one has gone.
+        by_id.retain(|_, known| *known.address() != hello.node.address);
+        let peer = Arc::new(Peer::new(hello));
+        by_id.insert(peer.id(), Arc::clone(&peer));
+        peer
+    }
+
+    pub(crate) fn get(&self, id: NodeId) -> Option<Arc<Peer>> {
+        self.by_id.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    /// Whoever was met last at this address.
+    pub(crate) fn at(&self, address: &NodeAddress) -> Option<Arc<Peer>> {
+        let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
+        by_id.values().find(|peer| peer.address() == address).cloned()
+    }
+
+    /// A node that will not come back.
+    pub(super) fn forget(&self, id: NodeId) {
+        self.by_id.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+}

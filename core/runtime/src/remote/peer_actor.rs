@@ -1,0 +1,364 @@
+//! The actor that keeps one lane connected. Every decision is [`PeerLink`]'s.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
+use archipelago_protocol::contract::{CloseCode, CloseReason, Streams, TransportError};
+use archipelago_protocol::link::WindowSettings;
+use archipelago_protocol::peer::{
+    AttemptId, ConnectionId, DialFailure, LaneEnds, LinkAction, LinkEvent, LinkReport, PeerLink, Refusal,
+    RefusalReason, Seat,
+};
+use archipelago_protocol::time::Millis;
+
+use super::drive::{Drive, Ending};
+use super::handshake::{self, MeetError, Met};
+use super::incoming::Incoming;
+use super::lane::Lane;
+use super::large;
+use super::seat::SeatLocal;
+use crate::env::within;
+use crate::events::Event;
+
+// ---- messages ----
+
+/// The peer has dialled us and said who it is.
+pub(super) struct Called(pub(super) Met);
+
+impl Message for Called {
+    type Result = ();
+}
+
+/// Something is to be sent: the lane is to be connected, and to stay so.
+pub(super) struct Wanted;
+
+impl Message for Wanted {
+    type Result = ();
+}
+
+/// The peer does not answer as it should: make a new connection.
+pub(super) struct CloseNow;
+
+impl Message for CloseNow {
+    type Result = ();
+}
+
+// ---- state ----
+
+/// The keeper of one lane.
+pub(crate) struct PeerActor {
+    seat: Rc<SeatLocal>,
+    lane: Rc<Lane>,
+    link: PeerLink,
+    /// Met, and not yet in use.
+    met: BTreeMap<ConnectionId, Met>,
+    /// In use.
+    current: Option<Current>,
+    dial: Option<(AttemptId, SpawnHandle)>,
+    wake: Option<SpawnHandle>,
+    /// What ended the last connection or dial, for people.
+    trouble: String,
+}
+
+/// The connection in use.
+struct Current {
+    id: ConnectionId,
+    incoming: Arc<Incoming>,
+    streams: Arc<dyn Streams>,
+    tasks: [SpawnHandle; 2],
+}
+
+impl PeerActor {
+    pub(super) fn new(seat: Rc<SeatLocal>, lane: Rc<Lane>) -> Self {
+        let link = PeerLink::new(seat.node().id(), lane.peer().id());
+        Self {
+            seat,
+            lane,
+            link,
+            met: BTreeMap::new(),
+            current: None,
+            dial: None,
+            wake: None,
+            trouble: String::new(),
+        }
+    }
+
+    fn apply(&mut self, event: LinkEvent, ctx: &mut Context<Self>) {
+        let (now, random) = (self.seat.node().env().now(), self.seat.node().env().random());
+        for action in self.link.handle(now, random, event) {
+            self.carry_out(action, ctx);
+        }
+    }
+
+    fn carry_out(&mut self, action: LinkAction, ctx: &mut Context<Self>) {
+        match action {
+            LinkAction::Dial { attempt } => self.start_dial(attempt, ctx),
+            LinkAction::Abandon { attempt } => self.abandon(attempt, ctx),
+            LinkAction::Accept { connection } => self.accept(connection),
+            LinkAction::Refuse { connection, why } => self.refuse(connection, why, ctx),
+            LinkAction::Use { connection } => self.start_use(connection, ctx),
+            LinkAction::Drop { connection, code } => self.drop_connection(connection, code, ctx),
+            LinkAction::WakeAt(at) => self.wake_at(at, ctx),
+            LinkAction::Report(report) => self.report(report),
+        }
+    }
+
+    // ---- dialling ----
+
+    fn start_dial(&mut self, attempt: AttemptId, ctx: &mut Context<Self>) {
+        let (seat, lane) = (Rc::clone(&self.seat), Rc::clone(&self.lane));
+        let work = async move { dial(&seat, &lane, attempt).await };
+        let handle = ctx.spawn(work.into_actor(self).map(move |met, actor, ctx| {
+            actor.dial = None;
+            actor.dialled(attempt, met, ctx);
+        }));
+        self.dial = Some((attempt, handle));
+    }
+
+    fn dialled(&mut self, attempt: AttemptId, met: Result<Met, MeetError>, ctx: &mut Context<Self>) {
+        match met {
+            Ok(met) => {
+                let peer_attempt = met.hello.attempt;
+                let connection = self.keep(met);
+                self.apply(LinkEvent::Dialled { attempt, connection, peer_attempt }, ctx);
+            }
+            Err(error) => {
+                self.trouble = error.to_string();
+                if self.is_gone_for_good(&error) {
+                    return self.gone(ctx);
+                }
+                self.apply(LinkEvent::DialFailed { attempt, failure: failure_of(&error) }, ctx);
+            }
+        }
+    }
+
+    /// Another process is at the peer's address: node ids never come back.
+    fn is_gone_for_good(&self, error: &MeetError) -> bool {
+        matches!(error, MeetError::Refused(Refusal { reason: RefusalReason::Addressee, .. }))
+    }
+
+    fn abandon(&mut self, attempt: AttemptId, ctx: &mut Context<Self>) {
+        if let Some((_, handle)) = self.dial.take_if(|(under_way, _)| *under_way == attempt) {
+            ctx.cancel_future(handle);
+        }
+    }
+
+    // ---- being dialled ----
+
+    fn keep(&mut self, met: Met) -> ConnectionId {
+        let id = self.seat.new_connection();
+        self.met.insert(id, met);
+        id
+    }
+
+    /// The welcome goes out when the connection is used: nothing else is sent before it.
+    fn accept(&mut self, connection: ConnectionId) {
+        if let Some(met) = self.met.get_mut(&connection) {
+            met.owes_welcome = true;
+        }
+    }
+
+    fn refuse(&mut self, connection: ConnectionId, why: RefusalReason, ctx: &mut Context<Self>) {
+        let Some(met) = self.met.remove(&connection) else { return };
+        let refusal = Refusal::new(why, why.to_string());
+        let told = async move { handshake::turn_away(met, &refusal).await };
+        ctx.spawn(told.into_actor(self));
+    }
+
+    // ---- using ----
+
+    fn start_use(&mut self, id: ConnectionId, ctx: &mut Context<Self>) {
+        let Some(met) = self.met.remove(&id) else { return };
+        let settings = &self.seat.node().settings().remote;
+        let window = WindowSettings { bytes: settings.window_bytes, jobs: settings.lane_calls };
+        let incoming = Arc::new(Incoming::new(self.lane.index(), id, window));
+        let streams: Arc<dyn Streams> = met.connection.streams.into();
+        self.lane.opened(&incoming, Arc::clone(&streams), self.seat.node().env().now());
+        let hello = met.owes_welcome.then(|| self.our_hello(self.link.newest_attempt()));
+        let ends = (met.connection.outgoing, met.connection.incoming);
+        let (lane, sink) = (Rc::clone(&self.lane), Rc::clone(self.seat.sink()));
+        let limit = super::longest_frame(settings);
+        let (their_hello, rest, arrived) = (met.hello, met.rest, Arc::clone(&incoming));
+        let drive = async move {
+            let ends = handshake::let_in(ends, hello, &their_hello).await?;
+            Err(Drive::new(lane, arrived, sink, ends, (rest, limit)).await)
+        };
+        let ended = move |ended: Result<(), Ending>, actor: &mut Self, ctx: &mut Context<Self>| {
+            if let Err(ending) = ended {
+                actor.connection_ended(id, ending, ctx);
+            }
+        };
+        let driving = ctx.spawn(drive.into_actor(self).map(ended));
+        let large = large::receive(
+            Rc::clone(&self.lane),
+            Arc::clone(&incoming),
+            Rc::clone(&self.seat),
+            Arc::clone(&streams),
+        );
+        let receiving = ctx.spawn(large.into_actor(self).map(|(), _, _| ()));
+        self.current = Some(Current { id, incoming, streams, tasks: [driving, receiving] });
+    }
+
+    fn connection_ended(&mut self, id: ConnectionId, ending: Ending, ctx: &mut Context<Self>) {
+        let Some(current) = self.current.take_if(|current| current.id == id) else { return };
+        if let Some(reason) = ending.reason() {
+            tracing::warn!(peer = %self.lane.peer().id(), %reason, "the peer broke the protocol");
+            metrics::counter!("archipelago_protocol_errors_total").increment(1);
+            current.streams.close(reason);
+        }
+        self.trouble = ending.to_string();
+        self.let_go(current, ctx);
+        self.apply(end_event(id, &ending), ctx);
+    }
+
+    fn drop_connection(&mut self, id: ConnectionId, code: CloseCode, ctx: &mut Context<Self>) {
+        if let Some(met) = self.met.remove(&id) {
+            met.connection.streams.close(CloseReason::new(code, code.to_string()));
+        }
+        if let Some(current) = self.current.take_if(|current| current.id == id) {
+            current.streams.close(CloseReason::new(code, code.to_string()));
+            self.trouble = code.to_string();
+            self.let_go(current, ctx);
+        }
+    }
+
+    fn let_go(&mut self, current: Current, ctx: &mut Context<Self>) {
+        current.tasks.into_iter().for_each(|task| {
+            ctx.cancel_future(task);
+        });
+        self.lane.disconnected(&current.incoming);
+        self.seat.sink().lost(&self.lane, &current.incoming);
+    }
+
+    // ---- the end ----
+
+    fn gone(&mut self, ctx: &mut Context<Self>) {
+        self.apply(LinkEvent::Stop, ctx);
+        self.seat.forget(&self.lane);
+        actix::ActorContext::stop(ctx);
+    }
+
+    // ---- the rest ----
+
+    fn our_hello(&self, attempt: AttemptId) -> archipelago_protocol::peer::Hello {
+        let lane = LaneEnds { from: self.seat.seat(), to: self.lane.to() };
+        self.seat.node().hello(lane, attempt, Some(self.lane.peer().id()))
+    }
+
+    fn wake_at(&mut self, at: Millis, ctx: &mut Context<Self>) {
+        if let Some(earlier) = self.wake.take() {
+            ctx.cancel_future(earlier);
+        }
+        let env = self.seat.node().env();
+        let sleep = env.sleep(at.since(env.now()));
+        self.wake = Some(ctx.spawn(sleep.into_actor(self).map(|(), actor, ctx| {
+            actor.wake = None;
+            actor.apply(LinkEvent::WokeUp, ctx);
+        })));
+    }
+
+    fn report(&self, report: LinkReport) {
+        let (peer, seat) = (self.lane.peer().id(), self.seat.seat());
+        tracing::info!(%peer, %seat, to = %self.lane.to(), ?report, trouble = self.trouble, "link");
+        self.seat.node().remoting().link_changed(report);
+        if seat != Seat::Control {
+            // The state of a peer is the state of its control link.
+            return;
+        }
+        let event = match report {
+            LinkReport::Connected => Event::PeerConnected { node: peer },
+            LinkReport::Disconnected { .. } => {
+                Event::PeerDisconnected { node: peer, reason: self.trouble.clone() }
+            }
+            LinkReport::Refused => Event::PeerRefused {
+                address: Some(self.lane.peer().address().clone()),
+                reason: self.trouble.clone(),
+            },
+            LinkReport::Gone => Event::PeerGone { node: peer },
+            LinkReport::Connecting => return,
+        };
+        self.seat.node().events().publish(event);
+    }
+}
+
+impl Actor for PeerActor {
+    type Context = Context<Self>;
+}
+
+// ---- handlers ----
+
+impl Handler<Wanted> for PeerActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Wanted, ctx: &mut Context<Self>) {
+        self.apply(LinkEvent::Wanted, ctx);
+    }
+}
+
+impl Handler<Called> for PeerActor {
+    type Result = ();
+
+    fn handle(&mut self, Called(met): Called, ctx: &mut Context<Self>) {
+        let ours = self.our_hello(self.link.newest_attempt());
+        if let Err(refusal) = archipelago_protocol::peer::negotiate(&ours, &met.hello) {
+            tracing::warn!(peer = %self.lane.peer().id(), %refusal, "a peer does not fit");
+            let address = Some(met.hello.node.address.clone());
+            self.seat.node().events().publish(Event::PeerRefused { address, reason: refusal.to_string() });
+            let told = async move { handshake::turn_away(met, &refusal).await };
+            ctx.spawn(told.into_actor(self));
+            return;
+        }
+        let peer_attempt = met.hello.attempt;
+        let connection = self.keep(met);
+        self.apply(LinkEvent::Hello { connection, peer_attempt }, ctx);
+    }
+}
+
+impl Handler<CloseNow> for PeerActor {
+    type Result = ();
+
+    fn handle(&mut self, _: CloseNow, ctx: &mut Context<Self>) {
+        if let Some(current) = self.current.take() {
+            current
+                .streams
+                .close(CloseReason::new(CloseCode::Replaced, "the peer did not settle a shard in time"));
+            let connection = current.id;
+            self.let_go(current, ctx);
+            self.apply(LinkEvent::Lost { connection }, ctx);
+        }
+    }
+}
+
+async fn dial(seat: &Rc<SeatLocal>, lane: &Lane, attempt: AttemptId) -> Result<Met, MeetError> {
+    let node = seat.node();
+    let peer = node.remoting().book().get(lane.peer().id()).unwrap_or_else(|| Arc::clone(lane.peer()));
+    let Some(address) = peer.address_of(lane.to()) else {
+        let reason = format!("node {} has no arbiter {}", peer.id(), lane.to());
+        return Err(TransportError::Lost { reason }.into());
+    };
+    let ends = LaneEnds { from: seat.seat(), to: lane.to() };
+    let ours = node.hello(ends, attempt, Some(peer.id()));
+    let limit = node.settings().remote.handshake_limit;
+    let connection = within(node.env(), limit, seat.endpoint().dial(&address)).await;
+    handshake::introduce(node.env(), limit, connection.ok_or(MeetError::TooSlow)??, &ours).await
+}
+
+fn failure_of(error: &MeetError) -> DialFailure {
+    match error {
+        MeetError::Refused(refusal) => refusal.reason.dial_failure(),
+        MeetError::Transport(TransportError::Refused { .. }) => DialFailure::Refused,
+        MeetError::Transport(_) | MeetError::TooSlow => DialFailure::Unreachable,
+    }
+}
+
+fn end_event(connection: ConnectionId, ending: &Ending) -> LinkEvent {
+    match ending {
+        Ending::Transport(TransportError::Closed(reason)) => {
+            LinkEvent::Closed { connection, code: reason.code }
+        }
+        Ending::Transport(_) => LinkEvent::Lost { connection },
+        Ending::Violation(_) => LinkEvent::Closed { connection, code: CloseCode::Protocol },
+    }
+}

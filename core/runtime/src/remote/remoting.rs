@@ -1,0 +1,193 @@
+//! What all arbiters of a node share about other nodes.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use actix::Addr;
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::identity::{NodeAddress, NodeInfo};
+use archipelago_protocol::message::TypeHint;
+use archipelago_protocol::peer::{
+    AttemptId, Hello, KindEntry, LaneEnds, LinkReport, PeerKind, Seat, Versions,
+};
+use archipelago_protocol::time::Millis;
+use bytes::Bytes;
+use metrics::gauge;
+
+use super::locator::Locator;
+use super::peer::{Peer, PeerBook};
+use super::transport_actor::{Ask, MeetAt, TransportActor};
+use crate::node::NodeShared;
+
+/// The other nodes, as one node knows them.
+pub(crate) struct Remoting {
+    book: PeerBook,
+    locator: Arc<dyn Locator>,
+    /// The ports of our arbiters, in the order of [`Seat::place`]; zero until they are open.
+    seats: Mutex<Vec<u16>>,
+    control: OnceLock<Addr<TransportActor>>,
+    connected: AtomicI64,
+}
+
+impl Remoting {
+    /// Of a node with so many data arbiters.
+    pub(crate) fn new(locator: Arc<dyn Locator>, data_arbiters: usize) -> Self {
+        Self {
+            book: PeerBook::default(),
+            locator,
+            seats: Mutex::new(vec![0; data_arbiters + 1]),
+            control: OnceLock::new(),
+            connected: AtomicI64::new(0),
+        }
+    }
+
+    pub(crate) const fn book(&self) -> &PeerBook {
+        &self.book
+    }
+
+    pub(crate) fn locator(&self) -> &Arc<dyn Locator> {
+        &self.locator
+    }
+
+    /// An arbiter listens at `port`.
+    pub(super) fn took_seat(&self, seat: Seat, port: u16) {
+        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = seats.get_mut(seat.place()) {
+            *place = port;
+        }
+    }
+
+    fn seats(&self) -> Vec<u16> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_control(&self, actor: Addr<TransportActor>) {
+        // There is one control arbiter.
+        let _ = self.control.set(actor);
+    }
+
+    /// Meets whoever is at `address`.
+    ///
+    /// # Errors
+    ///
+    /// Why that did not work, in words.
+    pub(crate) async fn meet(&self, address: NodeAddress) -> Result<Arc<Peer>, String> {
+        if let Some(known) = self.book.at(&address) {
+            return Ok(known);
+        }
+        self.meet_anew(address).await
+    }
+
+    pub(super) async fn meet_anew(&self, address: NodeAddress) -> Result<Arc<Peer>, String> {
+        let Some(control) = self.control.get() else {
+            return Err("the node has no transport".to_owned());
+        };
+        control.send(MeetAt(address)).await.unwrap_or_else(|_| Err("the node stops".to_owned()))
+    }
+
+    /// Meets whoever is at `address`, with its data arbiters known.
+    ///
+    /// # Errors
+    ///
+    /// As [`meet`](Self::meet); also if the node has not opened its data arbiters yet.
+    pub(crate) async fn meet_serving(&self, address: NodeAddress) -> Result<Arc<Peer>, String> {
+        let known = self.meet(address.clone()).await?;
+        if known.serves() {
+            return Ok(known);
+        }
+        let again = self.meet_anew(address).await?;
+        if again.serves() { Ok(again) } else { Err("the node is still starting".to_owned()) }
+    }
+
+    /// Asks a service of another node, `timeout` at most.
+    ///
+    /// # Errors
+    ///
+    /// What the service answers, or why it could not be asked.
+    pub(crate) async fn ask_service(
+        &self,
+        peer: Arc<Peer>,
+        service: u16,
+        payload: Bytes,
+        timeout: Millis,
+    ) -> Result<Bytes, CallError> {
+        let Some(control) = self.control.get() else {
+            return Err(CallError::NoRoute { reason: "the node has no transport".into() });
+        };
+        control.send(Ask { peer, service, payload, timeout }).await.unwrap_or(Err(CallError::Stopped))
+    }
+
+    pub(super) fn link_changed(&self, report: LinkReport) {
+        let change = match report {
+            LinkReport::Connected => 1,
+            LinkReport::Disconnected { .. } => -1,
+            _ => return,
+        };
+        let connected = self.connected.fetch_add(change, Ordering::Relaxed) + change;
+        gauge!("archipelago_connections").set(connected.max(0) as f64);
+    }
+}
+
+impl NodeShared {
+    /// How we introduce ourselves on a connection between `lane`'s ends.
+    pub(crate) fn hello(
+        &self,
+        lane: LaneEnds,
+        attempt: AttemptId,
+        expects: Option<archipelago_protocol::identity::NodeId>,
+    ) -> Hello {
+        let remote = &self.settings().remote;
+        Hello {
+            versions: VERSIONS,
+            cluster: remote.cluster.clone(),
+            namespace: self.namespace().clone(),
+            datacenter: remote.datacenter.clone(),
+            node: self.info(),
+            kind: PeerKind::Member,
+            lane,
+            attempt,
+            expects,
+            seats: self.remoting().seats(),
+            kinds: self.kind_entries(),
+            store: Some(remote.store.clone()).filter(|store| !store.is_empty()),
+            extensions: Vec::new(),
+        }
+    }
+
+    /// What the others are told about this node.
+    pub(crate) fn info(&self) -> NodeInfo {
+        NodeInfo {
+            id: self.id(),
+            name: self.settings().name.clone(),
+            address: self.address(),
+            roles: self.settings().roles.iter().cloned().collect(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+
+    /// Where the control arbiter is reached.
+    fn address(&self) -> NodeAddress {
+        let remote = &self.settings().remote;
+        let host = remote.advertise.as_deref().unwrap_or(remote.bind.host());
+        match self.remoting().seats().first() {
+            Some(port) if *port != 0 => NodeAddress::new(host, *port).unwrap_or_else(|_| remote.bind.clone()),
+            _ => self.settings().address.clone(),
+        }
+    }
+
+    fn kind_entries(&self) -> Vec<KindEntry> {
+        let messages = |kind: &crate::node::KindShared| {
+            let listed = kind.spec().messages();
+            let named =
+                listed.iter().filter_map(|message| Some((message.id, TypeHint::new(message.name).ok()?)));
+            named.collect()
+        };
+        self.kinds()
+            .iter()
+            .map(|kind| KindEntry { name: kind.kind().clone(), messages: messages(kind) })
+            .collect()
+    }
+}
+
+/// The versions of the lane protocol that this code speaks.
+const VERSIONS: Versions = Versions { oldest: 1, newest: 1 };

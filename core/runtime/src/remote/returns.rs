@@ -1,0 +1,254 @@
+//! Messages that come back, messages that are sent back, and what two nodes tell each other about shards.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::identity::{CorrelationId, Generation};
+use archipelago_protocol::link::{Drained, Frame, Head, Hint, ReturnReason, Returned, ShardRef, Unsent};
+use archipelago_protocol::message::Codec;
+use archipelago_protocol::route::{LaneId, Place, Refusals, RouteEvent, Verdict};
+use archipelago_protocol::time::Millis;
+use bytes::Bytes;
+
+use super::drive::Violation;
+use super::incoming::Incoming;
+use super::lane::{Lane, Waiting};
+use super::outbound::{EncodedOutbound, Parcel, Parked};
+use super::routes::Shard;
+use crate::arbiter::ArbiterLocal;
+use crate::call::CallScope;
+use crate::catalog::{JobHead, Target};
+
+/// What one arbiter has refused, and to whom.
+#[derive(Default)]
+pub(crate) struct Returns {
+    refusals: RefCell<Refusals>,
+}
+
+impl ArbiterLocal {
+    // ---- sending back ----
+
+    /// Whether a message for `shard` may be taken; `serving` if its kind is here.
+    pub(super) fn judge(&self, incoming: &Incoming, shard: ShardRef, serving: bool) -> Verdict {
+        self.returns().refusals.borrow_mut().on_data(lane_id(incoming), shard, serving)
+    }
+
+    /// Sends a message back to its sender's node, unstarted.
+    pub(super) fn send_back(
+        &self,
+        lane: &Lane,
+        call: Option<CorrelationId>,
+        message: (Head<'_>, &[u8]),
+        reason: ReturnReason,
+    ) {
+        if let Some(call) = call
+            && !lane.inbound().borrow_mut().close(call)
+        {
+            return;
+        }
+        metrics::counter!("archipelago_messages_returned_total").increment(1);
+        let (head, payload) = message;
+        if payload.len() + RETURN_HEAD > lane.frame_limit() {
+            return self.refuse_large(lane, call, &head);
+        }
+        lane.say(&Frame::Return(Returned { reason, call, head, payload }));
+    }
+
+    /// A large message is not sent back: its sender is told, or it becomes a dead letter.
+    fn refuse_large(&self, lane: &Lane, call: Option<CorrelationId>, head: &Head<'_>) {
+        let error =
+            CallError::NoRoute { reason: "the actor is on another node, and the message is large".into() };
+        match call {
+            Some(call) => lane.say(&Frame::Fail { call, error }),
+            None => {
+                let kind =
+                    self.node().kinds().get(usize::from(head.shard.kind)).map_or("?", |kind| kind.name());
+                let target = format!("{}::{kind}/{}", self.node().namespace(), head.key);
+                self.node().dead_letter(target, "a large message", &error);
+            }
+        }
+    }
+
+    // ---- taking back ----
+
+    /// A message of ours came back.
+    pub(super) fn take_back(self: &Rc<Self>, lane: &Lane, returned: Returned<'_>) -> Result<(), Violation> {
+        let Returned { reason, call, head, payload } = returned;
+        let own = call.and_then(|call| lane.outbox().borrow().deadline(call)).unwrap_or(Millis::MAX);
+        let waiter = call.and_then(|call| lane.outbox().borrow_mut().end(call));
+        // The time to live is that of the sending: a detour must not give a call more time.
+        let deadline = head.ttl.map_or(own, |ttl| own.min(self.node().env().now() + ttl));
+        let parcel = self.repack(lane, &head, payload, (call.is_some(), waiter), deadline)?;
+        let local_only = head.flags.contains(archipelago_protocol::message::MessageFlags::IS_LOCAL_ONLY);
+        let from = lane.peer().id();
+        self.route(parcel.shard, RouteEvent::Returned { from, message: parcel, local_only, reason });
+        Ok(())
+    }
+
+    /// Makes a message of this node again of what was sent to another. Its call may have ended meanwhile; its route must
+    /// hear of it all the same.
+    fn repack(
+        &self,
+        lane: &Lane,
+        head: &Head<'_>,
+        payload: &[u8],
+        (asks, waiter): (bool, Option<Box<dyn Waiting>>),
+        deadline: Millis,
+    ) -> Result<Parked, Violation> {
+        let meaning = |what: &str| Violation::Meaning(format!("a message came back with {what}"));
+        let shard = self.shard_from(lane, head.shard)?;
+        let (id, name) = lane
+            .peer()
+            .tables()
+            .message_at(head.shard.kind, head.message)
+            .ok_or_else(|| meaning("an unknown number"))?;
+        let kind = &self.node().kinds()[shard.kind as usize];
+        let actor = self.node().namespace().actor_id_of(kind.kind(), head.key.as_str());
+        let actor = actor.map_err(|_| meaning("another key"))?;
+        let target = Target { hash: actor.stable_hash(), id: actor };
+        let codec = Codec::from_id(head.codec).map_err(|_| meaning("another codec"))?;
+        let job = head_again(head, asks, deadline);
+        let expires = self.expires(&job);
+        let (name, payload, ended) = (name.into(), Bytes::copy_from_slice(payload), asks && waiter.is_none());
+        let body = EncodedOutbound { id, name, codec, payload, waiter, ended };
+        Ok(Box::new(Parcel { shard, target, head: job, expires, body }))
+    }
+
+    // ---- about shards ----
+
+    /// The other side speaks about a shard.
+    pub(super) fn about_shard(
+        self: &Rc<Self>,
+        lane: &Rc<Lane>,
+        incoming: &Arc<Incoming>,
+        frame: Frame<'_>,
+    ) -> Result<(), Violation> {
+        let from = lane.peer().id();
+        match frame {
+            Frame::Settle { shard, generation } => self.settle_lane(lane, incoming, shard, generation),
+            Frame::Settled { shard, generation, hint } => {
+                let shard = self.shard_from(lane, shard)?;
+                let hint = hint.filter(|hint| self.is_known(hint));
+                self.route(shard, RouteEvent::Settled { from, generation, hint });
+            }
+            Frame::Notice { shard, hint } if self.is_known(&hint) => {
+                self.route(self.shard_from(lane, shard)?, RouteEvent::Learn(hint));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn is_known(&self, hint: &Hint) -> bool {
+        hint.owner == self.node().id() || self.node().remoting().book().get(hint.owner).is_some()
+    }
+
+    /// Everything that this lane sent for the shard has been taken in or sent back when this is handled: what was taken is
+    /// going to be handled here.
+    fn settle_lane(
+        self: &Rc<Self>,
+        lane: &Rc<Lane>,
+        incoming: &Arc<Incoming>,
+        shard: ShardRef,
+        generation: Generation,
+    ) {
+        let (lane, incoming, on) = (Rc::clone(lane), Arc::clone(incoming), Rc::clone(self));
+        self.node().env().spawn(Box::pin(async move {
+            while incoming.jobs() > 0 && lane.is_connected_by(&incoming) {
+                on.node().env().sleep(SETTLE_LOOK).await;
+            }
+            let place = on.place_of(shard);
+            let hint =
+                on.returns().refusals.borrow_mut().on_settle(lane_id(&incoming), shard, generation, place);
+            if lane.is_connected_by(&incoming) {
+                lane.say(&Frame::Settled { shard, generation, hint });
+            }
+        }));
+    }
+
+    fn place_of(&self, shard: ShardRef) -> Place {
+        let Some(kind) = self.node().kinds().get(usize::from(shard.kind)) else {
+            return Place::Elsewhere(None);
+        };
+        if kind.is_here() {
+            return Place::Here(Hint { owner: self.node().id(), generation: kind.generation() });
+        }
+        let owner = kind.elsewhere();
+        Place::Elsewhere(owner.map(|owner| Hint { owner, generation: kind.generation() }))
+    }
+
+    // ---- a lost connection ----
+
+    /// The connection of a lane is gone: calls given to it are unknown, everything else looks for its way again.
+    pub(super) fn lane_lost(self: &Rc<Self>, lane: &Lane, incoming: &Incoming) {
+        self.returns().refusals.borrow_mut().lane_lost(lane_id(incoming));
+        self.transfers().lane_lost(lane.index());
+        let Drained { given, unsent, dropped } = lane.outbox().borrow_mut().drain();
+        for waiter in given {
+            waiter.fail(CallError::ConnectionLost { node: lane.peer().id() });
+        }
+        if let Some(seat) = self.seat() {
+            seat.overflowed(lane, dropped);
+        }
+        let mut unsent: Vec<Parked> = unsent.into_iter().filter_map(|one| self.unpack(lane, one)).collect();
+        self.routes().forget_guesses(lane.peer().id());
+        let ours = |shard: &Shard| lane.peer().seat_of(shard.number) == lane.to();
+        for shard in self.routes().shards().into_iter().filter(ours) {
+            let mut of_shard: Vec<_> = unsent.extract_if(.., |parcel| parcel.shard == shard).collect();
+            // What waited behind a large message was sent after what is in the lane.
+            of_shard.extend(self.transfers().release_all(shard, lane.index()));
+            self.route(shard, RouteEvent::LaneLost { node: lane.peer().id(), unsent: of_shard });
+        }
+        for parcel in unsent {
+            self.park(parcel);
+        }
+    }
+
+    fn unpack(&self, lane: &Lane, unsent: Unsent<Box<dyn Waiting>>) -> Option<Parked> {
+        let (frame, waiter, deadline) = match unsent {
+            Unsent::Ask { frame, waiter, deadline, .. } => (frame, Some(waiter), deadline),
+            Unsent::Tell { frame, told } => (frame, None, told + self.node().settings().remote.tell_ttl),
+        };
+        let (head, payload) = match Frame::decode(&frame) {
+            Ok(Frame::Ask(ask)) => (ask.head, ask.payload),
+            Ok(Frame::Tell(tell)) => (tell.head, tell.payload),
+            // The call of a large message: the message itself has not left.
+            _ => {
+                if let Some(waiter) = waiter {
+                    waiter.fail(CallError::NoRoute { reason: "the connection was lost".into() });
+                }
+                return None;
+            }
+        };
+        self.repack(lane, &head, payload, (waiter.is_some(), waiter), deadline).ok()
+    }
+
+    /// A kind as we call it, from what a peer calls it.
+    fn shard_from(&self, lane: &Lane, shard: ShardRef) -> Result<Shard, Violation> {
+        let name = lane.peer().tables().kind_name(shard.kind);
+        let kind = name.and_then(|name| self.node().kinds().iter().find(|kind| kind.name() == name));
+        match kind {
+            Some(kind) => Ok(Shard { kind: kind.index(), number: shard.number }),
+            None => Err(Violation::Meaning(format!("no kind has number {}", shard.kind))),
+        }
+    }
+}
+
+fn head_again(head: &Head<'_>, asks: bool, deadline: Millis) -> JobHead {
+    let scope = CallScope { deadline: Some(deadline), trace: head.trace, chain: head.chain };
+    let (inside, scope) = (true, Some(Arc::new(scope)));
+    JobHead { call: None, asks, remote: false, inside, deadline, flags: head.flags, scope }
+}
+
+/// Lanes may be made anew, their connections never are.
+fn lane_id(incoming: &Incoming) -> LaneId {
+    LaneId(incoming.connection().0)
+}
+
+/// What a returned message has besides its payload, at most.
+const RETURN_HEAD: usize = 512;
+
+/// How often a lane that settles looks whether all it took is done.
+const SETTLE_LOOK: Millis = Millis(10);

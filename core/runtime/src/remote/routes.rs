@@ -1,0 +1,381 @@
+//! Where the messages of one arbiter to actors of other nodes go. Every decision is [`RouteEntry`]'s.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use archipelago_protocol::call::{CallError, Queue};
+use archipelago_protocol::link::{Frame, Hint, ShardRef};
+use archipelago_protocol::message::MessageFlags;
+use archipelago_protocol::route::{RouteAction, RouteEntry, RouteEvent, RouteRefusal};
+use archipelago_protocol::time::Millis;
+
+use super::lane::Lane;
+use super::large;
+use super::outbound::{NotSent, Outbound, Parcel, Parked, Way, send_on};
+use super::peer::Peer;
+use super::peer_actor::CloseNow;
+use super::resolve::resolve;
+use super::transfers::Hold;
+use crate::arbiter::{ArbiterLocal, not_serving};
+use crate::catalog::{JobHead, Target};
+use crate::node::{NodeShared, shard_of};
+
+/// The routes of one arbiter.
+#[derive(Default)]
+pub(crate) struct Routes {
+    entries: RefCell<BTreeMap<Shard, RouteEntry<Parked>>>,
+    /// Where the open routes lead, by kind and number.
+    open: RefCell<Vec<Vec<Option<Rc<Open>>>>>,
+    /// Where a kind was found last: the best guess for its other shards.
+    last: RefCell<BTreeMap<u32, Hint>>,
+}
+
+/// One shard of a kind of this node's list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Shard {
+    pub(crate) kind: u32,
+    pub(crate) number: u16,
+}
+
+/// The other end of an open route.
+pub(super) struct Open {
+    hint: Hint,
+    peer: Arc<Peer>,
+    /// The shard, as the peer calls it.
+    shard: ShardRef,
+    lane: Rc<Lane>,
+}
+
+impl ArbiterLocal {
+    /// Sends a message to an actor whose kind is not here.
+    ///
+    /// # Errors
+    ///
+    /// The message was not sent and will not be; whoever waits has been told.
+    pub(crate) fn post<B: Outbound + 'static>(
+        self: &Rc<Self>,
+        kind: u32,
+        target: &Target,
+        head: JobHead,
+        mut body: B,
+    ) -> Result<(), CallError> {
+        if let Err(error) = self.may_leave(kind, &head) {
+            return Err(refuse_body(&mut body, error));
+        }
+        let shard = Shard { kind, number: shard_of(target.hash) };
+        if let Some(open) = self.open_route(shard)
+            && !self.transfers().holds_up(shard, target)
+        {
+            return self.deliver(&open, target, &head, &mut body);
+        }
+        let expires = self.expires(&head);
+        let parcel: Parked = Box::new(Parcel { shard, target: target.clone(), head, expires, body });
+        self.park(parcel);
+        Ok(())
+    }
+
+    /// Where to send right now. What is sent there is refused at once if it must be, so an open route is never passed by.
+    fn open_route(self: &Rc<Self>, shard: Shard) -> Option<Rc<Open>> {
+        self.routes().direct(shard).or_else(|| {
+            let hint = self.routes().entries.borrow_mut().get_mut(&shard)?.direct()?;
+            if hint.owner == self.node().id() { None } else { self.open_to(shard, hint) }
+        })
+    }
+
+    fn may_leave(&self, kind: u32, head: &JobHead) -> Result<(), CallError> {
+        if self.seat().is_none() {
+            return Err(no_transport(self.node(), kind));
+        }
+        if head.flags.contains(MessageFlags::IS_LOCAL_ONLY) {
+            return Err(CallError::NotLocal);
+        }
+        self.admit(head)
+    }
+
+    /// Sends a message that had to be put aside, or puts it aside.
+    pub(super) fn park(self: &Rc<Self>, parcel: Parked) {
+        let shard = parcel.shard;
+        if let Some(seat) = self.seat() {
+            seat.call_pending();
+        }
+        let bound = self.node().settings().remote.parked;
+        match self.transfers().hold(parcel, bound) {
+            Hold::Kept => {}
+            Hold::Full(parcel) => parcel.refuse(refusal(RouteRefusal::Full { bound }), self),
+            Hold::Free(parcel) => {
+                self.guess(shard);
+                self.route(shard, RouteEvent::Send(parcel));
+            }
+        }
+    }
+
+    /// A shard that has not been used yet is tried where its kind was found last.
+    fn guess(self: &Rc<Self>, shard: Shard) {
+        let last = self.routes().last.borrow().get(&shard.kind).copied();
+        if let Some(hint) = last
+            && !self.routes().entries.borrow().contains_key(&shard)
+        {
+            self.route(shard, RouteEvent::Learn(hint));
+        }
+    }
+
+    /// Writes a message into the lane of its actor.
+    fn deliver<B: Outbound + ?Sized>(
+        self: &Rc<Self>,
+        open: &Open,
+        target: &Target,
+        head: &JobHead,
+        body: &mut B,
+    ) -> Result<(), CallError> {
+        let way =
+            Way { peer: &open.peer, lane: &open.lane, shard: open.shard, generation: open.hint.generation };
+        match send_on(&way, target, head, body, self.coarse()) {
+            Ok(()) => {
+                if let Some(seat) = self.seat() {
+                    seat.call_pending();
+                }
+                Ok(())
+            }
+            Err((waiter, NotSent::Refused(error))) => {
+                if let Some(waiter) = waiter {
+                    waiter.fail(error.clone());
+                }
+                Err(error)
+            }
+            Err((waiter, NotSent::Large)) => large::send_message(self, &way, target, head, (body, waiter)),
+        }
+    }
+
+    /// Feeds one event to the route of a shard and carries out what follows.
+    pub(super) fn route(self: &Rc<Self>, shard: Shard, event: RouteEvent<Parked>) {
+        let now = self.node().env().now();
+        let bound = self.node().settings().remote.parked;
+        let actions = {
+            let mut entries = self.routes().entries.borrow_mut();
+            let entry = entries.entry(shard).or_insert_with(|| RouteEntry::new(bound));
+            entry.handle(now, event, |parcel| parcel.is_over(now))
+        };
+        self.routes().forget_open(shard);
+        for action in actions {
+            self.carry_out(shard, action);
+        }
+    }
+
+    fn carry_out(self: &Rc<Self>, shard: Shard, action: RouteAction<Parked>) {
+        match action {
+            RouteAction::Deliver { owner, generation, message } => {
+                self.deliver_parked(Hint { owner, generation }, message);
+            }
+            RouteAction::SendSettle { owner, generation } => self.settle(shard, Hint { owner, generation }),
+            RouteAction::CloseLane { owner } => self.close_lanes(shard, owner),
+            RouteAction::LookUp => self.look_up(shard),
+            RouteAction::WakeAt(at) => self.wake_route(shard, at),
+            RouteAction::Refuse { message, why } => message.refuse(refusal(why), self),
+            RouteAction::Over(message) => message.over(self),
+        }
+    }
+
+    fn deliver_parked(self: &Rc<Self>, to: Hint, parcel: Parked) {
+        let bound = self.node().settings().remote.parked;
+        let mut parcel = match self.transfers().hold(parcel, bound) {
+            Hold::Kept => return,
+            Hold::Full(parcel) => return parcel.refuse(refusal(RouteRefusal::Full { bound }), self),
+            Hold::Free(parcel) => parcel,
+        };
+        let elsewhere = to.owner != self.node().id();
+        if elsewhere && self.node().remoting().book().get(to.owner).is_none() {
+            // It has gone meanwhile: look again.
+            let (shard, node) = (parcel.shard, to.owner);
+            return self.route(shard, RouteEvent::LaneLost { node, unsent: vec![parcel] });
+        }
+        let head = parcel.head.clone();
+        let Parcel { shard, target, body, .. } = &mut *parcel;
+        let here = self.any_kind(shard.kind).is_some_and(|kind| kind.is_here());
+        let delivered = if !elsewhere && here {
+            body.submit_here(shard.kind, target, head, self)
+        } else if !elsewhere {
+            // Advice: a node owns only what it was granted.
+            Err(refuse_body(body, no_transport(self.node(), shard.kind)))
+        } else if let Some(open) = self.open_to(*shard, to) {
+            self.deliver(&open, target, &head, body)
+        } else {
+            let reason = format!("node {} does not know the kind", to.owner).into();
+            Err(refuse_body(body, CallError::NoRoute { reason }))
+        };
+        if let Err(error) = delivered
+            && !parcel.head.asks
+        {
+            self.node().dead_letter(parcel.target.id.to_string(), parcel.body.name(), &error);
+        }
+    }
+
+    /// The other end of the route to `hint`, remembered while the route stays open.
+    fn open_to(self: &Rc<Self>, shard: Shard, hint: Hint) -> Option<Rc<Open>> {
+        if let Some(open) = self.routes().direct(shard).filter(|open| open.hint == hint) {
+            return Some(open);
+        }
+        let peer = self.node().remoting().book().get(hint.owner)?;
+        let kind = peer.tables().kind(self.node().kinds().get(shard.kind as usize)?.name())?;
+        let lane = self.seat()?.lane_to(&peer, peer.seat_of(shard.number));
+        let named = ShardRef { kind, number: shard.number };
+        let open = Rc::new(Open { hint, peer, shard: named, lane });
+        self.routes().remember(shard, &open);
+        Some(open)
+    }
+
+    /// Tells the owner that nothing more comes. Without a connection nothing of ours is there, only in the lane.
+    fn settle(self: &Rc<Self>, shard: Shard, hint: Hint) {
+        match self.open_to(shard, hint) {
+            Some(open) if open.lane.is_connected() => {
+                open.lane.say(&Frame::Settle { shard: open.shard, generation: hint.generation });
+            }
+            Some(open) => self.give_lane_up(&open.lane),
+            None => self.route(shard, RouteEvent::LaneLost { node: hint.owner, unsent: Vec::new() }),
+        }
+    }
+
+    /// Closes the lane of a shard to a node that did not settle in time.
+    fn close_lanes(self: &Rc<Self>, shard: Shard, owner: archipelago_protocol::identity::NodeId) {
+        let links = self.seat().map(|seat| seat.links_of(owner)).unwrap_or_default();
+        let mine = links.iter().find(|link| link.lane.to() == link.lane.peer().seat_of(shard.number));
+        match mine {
+            Some(link) if link.lane.is_connected() => link.actor.do_send(CloseNow),
+            Some(link) => self.give_lane_up(&link.lane),
+            None => self.route(shard, RouteEvent::LaneLost { node: owner, unsent: Vec::new() }),
+        }
+    }
+
+    /// What waits in a lane without a connection looks for its way again, in order.
+    fn give_lane_up(self: &Rc<Self>, lane: &Lane) {
+        if let Some(seat) = self.seat() {
+            let nothing = seat.no_connection(lane);
+            self.lane_lost(lane, &nothing);
+        }
+    }
+
+    fn wake_route(self: &Rc<Self>, shard: Shard, at: Millis) {
+        let (on, env) = (Rc::downgrade(self), self.node().env());
+        let sleep = env.sleep(at.since(env.now()));
+        env.spawn(Box::pin(async move {
+            sleep.await;
+            if let Some(on) = on.upgrade() {
+                on.route(shard, RouteEvent::WokeUp);
+            }
+        }));
+    }
+
+    fn look_up(self: &Rc<Self>, shard: Shard) {
+        let (on, node) = (Rc::downgrade(self), Arc::clone(self.node()));
+        self.node().env().spawn(Box::pin(async move {
+            let found = resolve(&node, shard.kind).await;
+            let Some(on) = on.upgrade() else { return };
+            if let Some(hint) = found {
+                on.routes().last.borrow_mut().insert(shard.kind, hint);
+            }
+            on.route(shard, RouteEvent::LookedUp(found));
+        }));
+    }
+
+    /// Ends what waits for a place and whose time is over.
+    pub(crate) fn sweep_routes(self: &Rc<Self>) {
+        let now = self.node().env().now();
+        let behind = self.transfers().take_ended(now);
+        for over in self.routes().take_ended(now).into_iter().chain(behind) {
+            over.over(self);
+        }
+    }
+
+    /// How long a message may wait for its place to be known.
+    pub(super) fn expires(&self, head: &JobHead) -> Millis {
+        if head.asks {
+            return head.deadline;
+        }
+        head.deadline.min(self.coarse() + self.node().settings().remote.tell_ttl)
+    }
+}
+
+impl Routes {
+    /// Where to send right now, if the route is open.
+    fn direct(&self, shard: Shard) -> Option<Rc<Open>> {
+        self.open.borrow().get(shard.kind as usize)?.get(usize::from(shard.number))?.clone()
+    }
+
+    fn forget_open(&self, shard: Shard) {
+        if let Some(kind) = self.open.borrow_mut().get_mut(shard.kind as usize)
+            && let Some(open) = kind.get_mut(usize::from(shard.number))
+        {
+            *open = None;
+        }
+    }
+
+    /// Remembers where an open route leads: until the next event on it, messages go there directly.
+    fn remember(&self, shard: Shard, open: &Rc<Open>) {
+        let direct = self.entries.borrow_mut().get_mut(&shard).and_then(RouteEntry::direct);
+        if direct != Some(open.hint) {
+            return;
+        }
+        let (kind, number) = (shard.kind as usize, usize::from(shard.number));
+        let mut all = self.open.borrow_mut();
+        if all.len() <= kind {
+            all.resize_with(kind + 1, Vec::new);
+        }
+        if all[kind].len() <= number {
+            all[kind].resize_with(number + 1, || None);
+        }
+        all[kind][number] = Some(Rc::clone(open));
+    }
+
+    /// A node has gone: its shards are not looked for there.
+    pub(super) fn forget_guesses(&self, owner: archipelago_protocol::identity::NodeId) {
+        self.last.borrow_mut().retain(|_, hint| hint.owner != owner);
+    }
+
+    fn take_ended(&self, now: Millis) -> Vec<Parked> {
+        let mut entries = self.entries.borrow_mut();
+        entries.values_mut().flat_map(|entry| entry.take_ended(|parcel| parcel.is_over(now))).collect()
+    }
+
+    /// Everything that waits: the arbiter ends.
+    pub(crate) fn take_all(&self) -> Vec<Parked> {
+        self.open.borrow_mut().clear();
+        let entries = std::mem::take(&mut *self.entries.borrow_mut());
+        entries.into_values().flat_map(|mut entry| entry.take_all()).collect()
+    }
+
+    /// How many messages wait for a place.
+    pub(crate) fn waiting(&self) -> usize {
+        self.entries.borrow().values().map(RouteEntry::waiting).sum()
+    }
+
+    /// Every shard that has a route.
+    pub(super) fn shards(&self) -> Vec<Shard> {
+        self.entries.borrow().keys().copied().collect()
+    }
+}
+
+fn refuse_body<B: Outbound + ?Sized>(body: &mut B, error: CallError) -> CallError {
+    if let Some(waiter) = body.take_waiter() {
+        waiter.fail(error.clone());
+    }
+    error
+}
+
+fn refusal(why: RouteRefusal) -> CallError {
+    match why {
+        RouteRefusal::Full { bound } => {
+            CallError::Overloaded { queue: Queue::Route, bound: u32::try_from(bound).unwrap_or(u32::MAX) }
+        }
+        RouteRefusal::LocalOnly => CallError::NotLocal,
+    }
+}
+
+fn no_transport(node: &NodeShared, kind: u32) -> CallError {
+    let kind = node.kinds().get(kind as usize);
+    let name = kind.map_or("?", |kind| kind.name());
+    match kind.and_then(|kind| kind.elsewhere()) {
+        Some(owner) => not_serving(&format!("kind {name} is owned by node {owner}")),
+        None => not_serving(&format!("kind {name} is not hosted here, and the node has no transport")),
+    }
+}

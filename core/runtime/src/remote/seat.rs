@@ -1,0 +1,281 @@
+//! The remote side of one arbiter: its endpoint, its lanes, and who drives them.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actix::{Actor, Addr};
+use archipelago_protocol::call::{CallError, Queue};
+use archipelago_protocol::contract::{CloseCode, CloseReason, Endpoint};
+use archipelago_protocol::identity::{NodeAddress, NodeId};
+use archipelago_protocol::link::{Dropped, Expired, WindowSettings};
+use archipelago_protocol::peer::{ConnectionId, Seat};
+use metrics::gauge;
+use tokio::sync::Notify;
+
+use super::drive::FrameSink;
+use super::incoming::Incoming;
+use super::lane::{Lane, Waiting};
+use super::peer::Peer;
+use super::peer_actor::{PeerActor, Wanted};
+use super::transport_actor::TransportActor;
+use crate::env::within;
+use crate::node::{NodeShared, StartError};
+
+/// The lanes of one arbiter. Lives on its thread.
+pub(crate) struct SeatLocal {
+    node: Arc<NodeShared>,
+    seat: Seat,
+    endpoint: Arc<dyn Endpoint>,
+    sink: Rc<dyn FrameSink>,
+    lanes: RefCell<Vec<Rc<Lane>>>,
+    links: RefCell<BTreeMap<(NodeId, Seat), Link>>,
+    actor: OnceCell<Addr<TransportActor>>,
+    /// Calls are pending: somebody must look at their deadlines.
+    pending: Notify,
+    connections: Cell<u64>,
+}
+
+/// A lane and the actor that keeps it connected.
+#[derive(Clone)]
+pub(super) struct Link {
+    pub(super) lane: Rc<Lane>,
+    pub(super) actor: Addr<PeerActor>,
+}
+
+impl SeatLocal {
+    /// Opens the endpoint of an arbiter and starts the actors around it. Call it on the arbiter.
+    ///
+    /// # Errors
+    ///
+    /// The transport's, if the address cannot be listened at.
+    pub(crate) async fn open(
+        node: &Arc<NodeShared>,
+        seat: Seat,
+        sink: Rc<dyn FrameSink>,
+    ) -> Result<Option<Rc<Self>>, StartError> {
+        let Some(transport) = node.env().transport() else { return Ok(None) };
+        let at = listen_at(node, seat)?;
+        let opened = transport.open(&at).await;
+        let endpoint: Arc<dyn Endpoint> =
+            opened.map_err(|error| StartError::Transport { reason: error.to_string() })?.into();
+        node.remoting().took_seat(seat, endpoint.address().port());
+        let local = Rc::new(Self {
+            node: Arc::clone(node),
+            seat,
+            endpoint,
+            sink,
+            lanes: RefCell::default(),
+            links: RefCell::default(),
+            actor: OnceCell::new(),
+            pending: Notify::new(),
+            connections: Cell::new(0),
+        });
+        local.start();
+        Ok(Some(local))
+    }
+
+    fn start(self: &Rc<Self>) {
+        let actor = TransportActor::new(Rc::clone(self)).start();
+        if self.seat == Seat::Control {
+            self.node.remoting().set_control(actor.clone());
+        }
+        // Set once, here.
+        let _ = self.actor.set(actor);
+        let seat = Rc::downgrade(self);
+        self.node.env().spawn(Box::pin(async move {
+            while let Some(local) = seat.upgrade() {
+                local.sweep_when_due().await;
+            }
+        }));
+    }
+
+    /// The lane to one arbiter of a peer; it is made if there is none, and kept connected from now on.
+    pub(crate) fn lane_to(self: &Rc<Self>, peer: &Arc<Peer>, to: Seat) -> Rc<Lane> {
+        let link = self.link_to(peer, to);
+        link.actor.do_send(Wanted);
+        link.lane
+    }
+
+    /// The link to one arbiter of a peer; nothing is dialled for it.
+    pub(super) fn link_to(self: &Rc<Self>, peer: &Arc<Peer>, to: Seat) -> Link {
+        if let Some(link) = self.links.borrow().get(&(peer.id(), to)) {
+            return link.clone();
+        }
+        let index = self.free_place();
+        let settings = self.node.settings().remote.outbox();
+        let lane = Rc::new(Lane::new(index, Arc::clone(peer), to, settings));
+        let mut lanes = self.lanes.borrow_mut();
+        match lanes.get_mut(usize::from(index)) {
+            Some(place) => *place = Rc::clone(&lane),
+            None => lanes.push(Rc::clone(&lane)),
+        }
+        drop(lanes);
+        let actor = PeerActor::new(Rc::clone(self), Rc::clone(&lane)).start();
+        let link = Link { lane, actor };
+        self.links.borrow_mut().insert((peer.id(), to), link.clone());
+        link
+    }
+
+    /// The place of a lane whose peer is gone, or a new one at the end.
+    fn free_place(&self) -> u16 {
+        let (lanes, links) = (self.lanes.borrow(), self.links.borrow());
+        let used = |lane: &Lane| {
+            links.get(&(lane.peer().id(), lane.to())).is_some_and(|l| l.lane.index() == lane.index())
+        };
+        let free = lanes.iter().position(|lane| !used(lane)).unwrap_or(lanes.len());
+        u16::try_from(free).unwrap_or(u16::MAX)
+    }
+
+    /// Lets go of a lane whose peer is gone for ever.
+    pub(super) fn forget(&self, lane: &Rc<Lane>) {
+        self.links.borrow_mut().remove(&(lane.peer().id(), lane.to()));
+        self.node.remoting().book().forget(lane.peer().id());
+        self.sink.lost(lane, &self.no_connection(lane));
+    }
+
+    /// Stands for the connection of a lane that has none.
+    pub(super) fn no_connection(&self, lane: &Lane) -> Incoming {
+        Incoming::new(lane.index(), self.new_connection(), WindowSettings { bytes: 0, jobs: 0 })
+    }
+
+    /// A number for a connection, never given again.
+    pub(super) fn new_connection(&self) -> ConnectionId {
+        self.connections.set(self.connections.get() + 1);
+        ConnectionId(self.connections.get())
+    }
+
+    /// The links to all arbiters of a peer.
+    pub(super) fn links_of(&self, peer: NodeId) -> Vec<Link> {
+        let all = (peer, Seat::Control)..=(peer, Seat::Data(u16::MAX));
+        self.links.borrow().range(all).map(|(_, link)| link.clone()).collect()
+    }
+
+    pub(crate) fn lane(&self, index: u16) -> Option<Rc<Lane>> {
+        self.lanes.borrow().get(usize::from(index)).cloned()
+    }
+
+    /// A call was registered: its deadline must be looked at.
+    pub(crate) fn call_pending(&self) {
+        self.pending.notify_one();
+    }
+
+    /// Waits until something is pending, then for one grain, and ends what is due.
+    async fn sweep_when_due(&self) {
+        if !self.has_deadlines() {
+            self.pending.notified().await;
+        }
+        self.node.env().sleep(SWEEP_EVERY).await;
+        let lanes: Vec<_> = self.lanes.borrow().clone();
+        for lane in &lanes {
+            self.sweep(lane);
+        }
+        self.sink.sweep();
+        self.measure(&lanes);
+    }
+
+    /// Shows how much waits.
+    fn measure(&self, lanes: &[Rc<Lane>]) {
+        let (mut bytes, mut calls) = (0, 0);
+        for lane in lanes {
+            let outbox = lane.outbox().borrow();
+            bytes += outbox.waiting_bytes() + outbox.answer_bytes();
+            calls += outbox.pending_calls();
+        }
+        gauge!("archipelago_lane_bytes", "seat" => self.seat.to_string()).set(bytes as f64);
+        gauge!("archipelago_lane_calls", "seat" => self.seat.to_string()).set(calls as f64);
+        gauge!("archipelago_parked_messages", "seat" => self.seat.to_string())
+            .set(self.sink.waiting() as f64);
+    }
+
+    fn has_deadlines(&self) -> bool {
+        self.sink.waiting() > 0
+            || self.lanes.borrow().iter().any(|lane| lane.outbox().borrow().next_sweep().is_some())
+    }
+
+    fn sweep(&self, lane: &Rc<Lane>) {
+        let now = self.node.env().now();
+        let (abandoned, expired) = {
+            let mut outbox = lane.outbox().borrow_mut();
+            (outbox.cancel_where(|waiter| waiter.is_abandoned()), outbox.sweep(now))
+        };
+        drop(abandoned);
+        let Expired { calls, tells, dropped } = expired;
+        for call in calls {
+            call.waiter.fail(CallError::Timeout { started: call.given });
+        }
+        for frame in tells {
+            self.node.remote_dead_letter(lane.peer(), &frame, &no_connection(lane));
+        }
+        for dropped in lane.take_overflow().into_iter().chain([dropped]) {
+            self.overflowed(lane, dropped);
+        }
+        lane.wake();
+        if lane.should_look_again(now) {
+            self.sink.lost(lane, &self.no_connection(lane));
+        }
+    }
+
+    /// Tells whoever waits for what a full lane has thrown out.
+    pub(super) fn overflowed(&self, lane: &Lane, dropped: Dropped<Box<dyn Waiting>>) {
+        let bound = u32::try_from(self.node.settings().remote.lane_bytes).unwrap_or(u32::MAX);
+        let full = CallError::Overloaded { queue: Queue::Lane, bound };
+        for call in dropped.calls {
+            call.waiter.fail(full.clone());
+        }
+        for frame in dropped.tells {
+            self.node.remote_dead_letter(lane.peer(), &frame, &full);
+        }
+    }
+
+    /// Closes every connection in good order, `limit` at most.
+    pub(crate) async fn close(&self, limit: archipelago_protocol::time::Millis) {
+        let reason = CloseReason::new(CloseCode::Stopping, "the node stops");
+        if within(self.node.env(), limit, self.endpoint.close(reason)).await.is_none() {
+            tracing::debug!(seat = %self.seat, "the endpoint did not close in time");
+        }
+    }
+
+    /// Bytes that wait to be written.
+    pub(crate) fn unwritten(&self) -> usize {
+        let connected = |lane: &&Rc<Lane>| lane.is_connected();
+        self.lanes.borrow().iter().filter(connected).map(|lane| lane.outbox().borrow().waiting_bytes()).sum()
+    }
+
+    pub(crate) const fn node(&self) -> &Arc<NodeShared> {
+        &self.node
+    }
+
+    pub(super) const fn seat(&self) -> Seat {
+        self.seat
+    }
+
+    pub(super) const fn endpoint(&self) -> &Arc<dyn Endpoint> {
+        &self.endpoint
+    }
+
+    pub(super) const fn sink(&self) -> &Rc<dyn FrameSink> {
+        &self.sink
+    }
+}
+
+fn no_connection(lane: &Lane) -> CallError {
+    CallError::NoRoute { reason: format!("no connection to node {}", lane.peer().id()).into() }
+}
+
+/// The ports of the data arbiters follow that of the control arbiter.
+fn listen_at(node: &NodeShared, seat: Seat) -> Result<NodeAddress, StartError> {
+    let bind = &node.settings().remote.bind;
+    if bind.port() == 0 {
+        return Ok(bind.clone());
+    }
+    let offset = u16::try_from(seat.place()).unwrap_or(u16::MAX);
+    let port = bind.port().checked_add(offset).filter(|_| offset < u16::MAX);
+    let port =
+        port.ok_or_else(|| StartError::Transport { reason: format!("no port for {seat} after {bind}") })?;
+    NodeAddress::new(bind.host(), port).map_err(|error| StartError::Transport { reason: error.to_string() })
+}
+
+/// How often deadlines are looked at.
+const SWEEP_EVERY: archipelago_protocol::time::Millis = archipelago_protocol::time::Millis(10);

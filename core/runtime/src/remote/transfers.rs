@@ -1,0 +1,123 @@
+//! Large messages under way, and the messages that wait behind them.
+//!
+//! While a large message travels on a stream of its own, later messages of this arbiter to the same actor wait, so that
+//! order is kept (`large_keeps_order`).
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+
+use archipelago_protocol::time::Millis;
+use tokio::sync::oneshot;
+
+use super::outbound::Parked;
+use super::routes::Shard;
+use crate::catalog::Target;
+
+/// The large messages that one arbiter is sending.
+#[derive(Default)]
+pub(crate) struct Transfers {
+    next: RefCell<u64>,
+    /// Whoever waits for the arrival of a transfer, by lane and number.
+    arrivals: RefCell<BTreeMap<(u16, u64), oneshot::Sender<()>>>,
+    /// What waits behind large messages, by actor.
+    behind: RefCell<BTreeMap<(Shard, u64), Queue>>,
+}
+
+/// What waits behind one large message.
+struct Queue {
+    lane: u16,
+    transfer: u64,
+    waiting: VecDeque<Parked>,
+}
+
+/// What became of a message to an actor that a large one may be on its way to.
+pub(super) enum Hold {
+    /// It waits.
+    Kept,
+    /// Nothing is in its way.
+    Free(Parked),
+    /// Too many wait already.
+    Full(Parked),
+}
+
+impl Transfers {
+    /// A number for a new transfer over a lane, and the news of its arrival.
+    pub(super) fn begin(&self, lane: u16) -> (u64, oneshot::Receiver<()>) {
+        let mut next = self.next.borrow_mut();
+        *next += 1;
+        let (arrived, news) = oneshot::channel();
+        self.arrivals.borrow_mut().insert((lane, *next), arrived);
+        (*next, news)
+    }
+
+    /// A transfer has arrived whole.
+    pub(super) fn arrived(&self, lane: u16, transfer: u64) {
+        if let Some(news) = self.arrivals.borrow_mut().remove(&(lane, transfer)) {
+            // The sender of the transfer may have given up.
+            let _ = news.send(());
+        }
+    }
+
+    /// The connection is lost: nothing that was under way over this lane will be reported.
+    pub(super) fn lane_lost(&self, lane: u16) {
+        self.arrivals.borrow_mut().retain(|(of, _), _| *of != lane);
+    }
+
+    /// From now on messages to this actor wait.
+    pub(super) fn hold_up(&self, shard: Shard, hash: u64, lane: u16, transfer: u64) {
+        self.behind.borrow_mut().insert((shard, hash), Queue { lane, transfer, waiting: VecDeque::new() });
+    }
+
+    /// Whether messages to this actor wait.
+    pub(crate) fn holds_up(&self, shard: Shard, target: &Target) -> bool {
+        let behind = self.behind.borrow();
+        !behind.is_empty() && behind.contains_key(&(shard, target.hash))
+    }
+
+    /// Puts a message behind a large one to the same actor, if there is one and fewer than `bound` wait.
+    pub(super) fn hold(&self, parcel: Parked, bound: usize) -> Hold {
+        match self.behind.borrow_mut().get_mut(&(parcel.shard, parcel.target.hash)) {
+            Some(queue) if queue.waiting.len() >= bound => Hold::Full(parcel),
+            Some(queue) => {
+                queue.waiting.push_back(parcel);
+                Hold::Kept
+            }
+            None => Hold::Free(parcel),
+        }
+    }
+
+    /// Takes the messages that wait and are not worth sending any more.
+    pub(super) fn take_ended(&self, now: Millis) -> Vec<Parked> {
+        let mut ended = Vec::new();
+        for queue in self.behind.borrow_mut().values_mut() {
+            let waiting = std::mem::take(&mut queue.waiting);
+            let (over, rest) = waiting.into_iter().partition::<VecDeque<_>, _>(|parcel| parcel.is_over(now));
+            queue.waiting = rest;
+            ended.extend(over);
+        }
+        ended
+    }
+
+    /// The large message to this actor is over: what waited behind it may go, in order.
+    pub(super) fn release(&self, shard: Shard, hash: u64, transfer: u64) -> VecDeque<Parked> {
+        let mut behind = self.behind.borrow_mut();
+        if behind.get(&(shard, hash)).is_none_or(|queue| queue.transfer != transfer) {
+            return VecDeque::new();
+        }
+        behind.remove(&(shard, hash)).map(|queue| queue.waiting).unwrap_or_default()
+    }
+
+    /// The large messages to this shard that went over `lane` are over, because its connection is lost.
+    pub(super) fn release_all(&self, shard: Shard, lane: u16) -> Vec<Parked> {
+        let mut behind = self.behind.borrow_mut();
+        let of_shard = behind.range((shard, 0)..=(shard, u64::MAX));
+        let over: Vec<_> =
+            of_shard.filter(|(_, queue)| queue.lane == lane).map(|(actor, _)| *actor).collect();
+        over.into_iter().filter_map(|actor| behind.remove(&actor)).flat_map(|queue| queue.waiting).collect()
+    }
+
+    /// How many messages wait behind large ones.
+    pub(super) fn waiting(&self) -> usize {
+        self.behind.borrow().values().map(|queue| queue.waiting.len()).sum()
+    }
+}

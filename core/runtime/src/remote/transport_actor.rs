@@ -1,0 +1,194 @@
+//! The actor of one arbiter's endpoint: lets peers in, and finds out who is at an address.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, ResponseFuture, WrapFuture};
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::contract::{Connection, TransportError};
+use archipelago_protocol::identity::NodeAddress;
+use archipelago_protocol::link::{Frame, Refused};
+use archipelago_protocol::peer::{AttemptId, LaneEnds, Seat};
+use archipelago_protocol::time::Millis;
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use super::control::RequestWaiter;
+use super::handshake::{self, MeetError, Met};
+use super::peer::Peer;
+use super::peer_actor::Called;
+use super::seat::SeatLocal;
+use crate::env::within;
+use crate::events::Event;
+
+// ---- messages ----
+
+/// Finds out who is at an address, connects to it for good, and says who it is.
+#[derive(Debug)]
+pub(crate) struct MeetAt(pub(crate) NodeAddress);
+
+impl Message for MeetAt {
+    type Result = Result<Arc<Peer>, String>;
+}
+
+/// Asks a service of another node.
+pub(crate) struct Ask {
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) service: u16,
+    pub(crate) payload: Bytes,
+    pub(crate) timeout: Millis,
+}
+
+impl Message for Ask {
+    type Result = Result<Bytes, CallError>;
+}
+
+/// Somebody has dialled us and said who it is.
+struct Heard(Result<Met, MeetError>);
+
+impl Message for Heard {
+    type Result = ();
+}
+
+// ---- state ----
+
+/// The endpoint of one arbiter.
+pub(crate) struct TransportActor {
+    seat: Rc<SeatLocal>,
+}
+
+impl TransportActor {
+    pub(super) const fn new(seat: Rc<SeatLocal>) -> Self {
+        Self { seat }
+    }
+
+    /// Waits for the next dialler; this goes on for as long as the endpoint does.
+    fn accept_next(&self, ctx: &mut Context<Self>) {
+        let endpoint = Arc::clone(self.seat.endpoint());
+        let next = async move { endpoint.accept().await };
+        ctx.spawn(next.into_actor(self).map(|accepted, actor, ctx| match accepted {
+            Ok(connection) => {
+                actor.listen_to(connection, ctx);
+                actor.accept_next(ctx);
+            }
+            Err(TransportError::Ended) => tracing::debug!(seat = %actor.seat.seat(), "endpoint closed"),
+            Err(error) => {
+                tracing::warn!(seat = %actor.seat.seat(), %error, "a dialler was not let in");
+                actor.publish_refusal(None, &error.to_string());
+                actor.accept_next(ctx);
+            }
+        }));
+    }
+
+    fn listen_to(&self, connection: Connection, ctx: &mut Context<Self>) {
+        let env = Arc::clone(self.seat.node().env());
+        let limit = self.seat.node().settings().remote.handshake_limit;
+        let heard = async move { handshake::listen(&env, limit, connection).await };
+        ctx.spawn(heard.into_actor(self).map(|heard, _, ctx| ctx.notify(Heard(heard))));
+    }
+
+    fn publish_refusal(&self, address: Option<NodeAddress>, reason: &str) {
+        metrics::counter!("archipelago_peers_refused_total").increment(1);
+        let refused = Event::PeerRefused { address, reason: reason.to_owned() };
+        self.seat.node().events().publish(refused);
+    }
+
+    /// Somebody only wants to know who we are.
+    fn answer_probe(&self, mut met: Met, ctx: &mut Context<Self>) {
+        let ours = self.seat.node().hello(met.hello.lane.mirrored(), AttemptId::default(), None);
+        let answer = async move {
+            let welcomed = handshake::welcome(&mut met, ours).await;
+            (met.hello, welcomed)
+        };
+        ctx.spawn(answer.into_actor(self).map(|(hello, welcomed), actor, _| match welcomed {
+            Ok(()) => {
+                actor.seat.node().remoting().book().learn(hello);
+            }
+            Err(error) => actor.publish_refusal(Some(hello.node.address), &error.to_string()),
+        }));
+    }
+}
+
+impl Actor for TransportActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Context<Self>) {
+        self.accept_next(ctx);
+    }
+}
+
+// ---- handlers ----
+
+impl Handler<Heard> for TransportActor {
+    type Result = ();
+
+    fn handle(&mut self, heard: Heard, ctx: &mut Context<Self>) {
+        match heard.0 {
+            Ok(met) if met.hello.attempt == AttemptId::default() => self.answer_probe(met, ctx),
+            Ok(met) => {
+                let peer = self.seat.node().remoting().book().learn(met.hello.clone());
+                let link = self.seat.link_to(&peer, met.hello.lane.from);
+                link.actor.do_send(Called(met));
+            }
+            Err(error) => {
+                tracing::warn!(seat = %self.seat.seat(), %error, "a handshake failed");
+                self.publish_refusal(None, &error.to_string());
+            }
+        }
+    }
+}
+
+impl Handler<MeetAt> for TransportActor {
+    type Result = ResponseFuture<Result<Arc<Peer>, String>>;
+
+    fn handle(&mut self, MeetAt(address): MeetAt, _: &mut Context<Self>) -> Self::Result {
+        let seat = Rc::clone(&self.seat);
+        Box::pin(async move {
+            let met = meet(&seat, &address).await;
+            match met {
+                Ok(met) => {
+                    let peer = seat.node().remoting().book().learn(met.hello.clone());
+                    // From now on the link stays connected by itself.
+                    seat.lane_to(&peer, Seat::Control);
+                    Ok(peer)
+                }
+                Err(error) => {
+                    let refused = Event::PeerRefused { address: Some(address), reason: error.to_string() };
+                    seat.node().events().publish(refused);
+                    Err(error.to_string())
+                }
+            }
+        })
+    }
+}
+
+impl Handler<Ask> for TransportActor {
+    type Result = ResponseFuture<Result<Bytes, CallError>>;
+
+    fn handle(&mut self, ask: Ask, _: &mut Context<Self>) -> Self::Result {
+        let lane = self.seat.lane_to(&ask.peer, Seat::Control);
+        let deadline = self.seat.node().env().now() + ask.timeout;
+        let (sender, answer) = oneshot::channel();
+        let asked = lane.ask::<Refused>(deadline, Box::new(RequestWaiter(sender)), |out, call| {
+            let (ttl, service) = (ask.timeout, ask.service);
+            Frame::Service { call, ttl, service, payload: &ask.payload }.encode(out);
+            Ok(())
+        });
+        if let Err((waiter, error)) = asked {
+            waiter.fail(CallError::NoRoute { reason: error.to_string().into() });
+        }
+        self.seat.call_pending();
+        Box::pin(async move { answer.await.unwrap_or(Err(CallError::Stopped)) })
+    }
+}
+
+/// Asks who is at `address`.
+async fn meet(seat: &Rc<SeatLocal>, address: &NodeAddress) -> Result<Met, MeetError> {
+    let node = seat.node();
+    let limit = node.settings().remote.handshake_limit;
+    let lane = LaneEnds { from: Seat::Control, to: Seat::Control };
+    let ours = node.hello(lane, AttemptId::default(), None);
+    let dialled = within(node.env(), limit, seat.endpoint().dial(address)).await;
+    let connection = dialled.ok_or(MeetError::TooSlow)??;
+    handshake::introduce(node.env(), limit, connection, &ours).await
+}

@@ -1,0 +1,119 @@
+//! The workload of several nodes: three nodes, three kinds of actors, clients everywhere, and a network that fails.
+
+mod client;
+mod fate;
+mod island;
+mod known;
+mod outcome;
+mod plan;
+mod settle;
+mod span;
+mod truth;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use archipelago_backend_conformance::Rng;
+use archipelago_runtime::NodeBuilder;
+use futures_util::future::join_all;
+
+use client::Client;
+use fate::{Fate, meet};
+use island::with_kind;
+use plan::{NODES, Plan};
+use settle::settle;
+use span::Home;
+use truth::Truth;
+
+use crate::clock::TrueClock;
+use crate::env::SimEnvironment;
+use crate::invariants::Invariant;
+use crate::sometimes::take_fired;
+use crate::workload::Outcome;
+use crate::world::{Simulation, World};
+
+/// Runs the remote workload of one seed for `length` of virtual time, and then until all is quiet.
+pub fn run_remote_seed(seed: u64, length: Duration) -> Outcome {
+    drop(take_fired());
+    let mut rng = Rng::new(seed ^ SALT);
+    let plan = Plan::draw(&mut rng);
+    let shared: Arc<OnceLock<Arc<Truth>>> = Arc::default();
+    let mut simulation = Simulation::new(rng.bits())
+        .with_network_of(plan.network())
+        .with_wrong_locations(plan.wrong_locations);
+    for index in 0..NODES {
+        simulation = simulation.node_in(plan.ppm[index], builder(&plan, index, Arc::clone(&shared)));
+    }
+    let run = simulation.run(async |world| {
+        let truth = Truth::new(world.true_clock(), Arc::clone(world.beats()), plan.judges_order());
+        // The nodes were started before there was a truth; they have had no message yet.
+        let truth = Arc::clone(shared.get_or_init(|| truth));
+        script(&plan, &world, &truth, &mut rng, length).await;
+        let (evaluated, violation) = truth.judge().verdict();
+        let tail = if violation.is_some() { world.trace(|trace| trace.tail()) } else { Vec::new() };
+        (truth.totals(), evaluated, violation, tail)
+    });
+    let ((sent, handled), evaluated, violation, mut tail) = run.output;
+    if violation.is_some() {
+        tail.insert(0, format!("{plan:?}"));
+    }
+    let (hash, simulated) = (run.hash, run.simulated);
+    Outcome { seed, hash, simulated, sent, handled, evaluated, reached: take_fired(), violation, tail }
+}
+
+fn builder(
+    plan: &Plan,
+    index: usize,
+    shared: Arc<OnceLock<Arc<Truth>>>,
+) -> impl Fn(NodeBuilder, &Arc<SimEnvironment>) -> NodeBuilder + 'static {
+    let (settings, all_host) = (plan.settings(index), plan.all_host);
+    move |builder, env| {
+        let home = Home { index, env: Arc::clone(env) };
+        let hosts = |kind| all_host || kind == index;
+        let builder = builder.settings(settings.clone());
+        let builder = with_kind::<0>(builder, hosts(0), &shared, &home);
+        let builder = with_kind::<1>(builder, hosts(1), &shared, &home);
+        with_kind::<2>(builder, hosts(2), &shared, &home)
+    }
+}
+
+async fn script(plan: &Plan, world: &World, truth: &Arc<Truth>, rng: &mut Rng, length: Duration) {
+    for index in 0..NODES {
+        if let Some(node) = world.node(index) {
+            meet(world, truth, index, &node);
+        }
+    }
+    world.spawn(watch(plan.clone(), world.clone(), Arc::clone(truth)));
+    let mut part = || (plan.clone(), world.clone(), Arc::clone(truth), Rng::new(rng.bits()));
+    let clients = (0..NODES).flat_map(|index| (0..plan.clients_per_node).map(move |_| index));
+    let clients: Vec<_> = clients
+        .map(|index| {
+            let (plan, world, truth, rng) = part();
+            Client { index, plan, world, truth, rng, sender: None }.run(length)
+        })
+        .collect();
+    let (own_plan, own_world, own_truth, rng) = part();
+    let fate = Fate { plan: own_plan, world: own_world, truth: own_truth, rng }.run(length);
+    let (_, mut fate) = futures_util::future::join(join_all(clients), fate).await;
+    if !truth.judge().violated() {
+        fate.make_well().await;
+        settle(plan, world, truth).await;
+    }
+}
+
+/// Looks at what must hold at any moment, every now and then.
+async fn watch(plan: Plan, world: World, truth: Arc<Truth>) {
+    let network = plan.network();
+    let per_way = network.lane_window + network.max_streams * network.stream_window;
+    loop {
+        TrueClock::sleep(Duration::from_millis(97)).await;
+        let (connections, bytes) = world.network_load();
+        let most_bytes = 2 * connections * per_way;
+        truth.check(Invariant::BuffersAreBounded, bytes <= most_bytes, || {
+            format!("{bytes} bytes are under way, {most_bytes} at most may be")
+        });
+    }
+}
+
+/// Keeps the chances of this workload apart from those of the other.
+const SALT: u64 = 0x6973_6c61_6e64_7321;

@@ -1,0 +1,80 @@
+//! `[lanes]`: the way of messages to other nodes, and how many of them may wait on it.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use archipelago_protocol::link;
+use serde::{Deserialize, Serialize};
+
+use super::settings::count;
+use super::size::Size;
+use super::span;
+
+/// `[lanes]`: messages to other nodes. A lane connects one arbiter with one arbiter of another node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct LaneSettings {
+    /// Bytes of messages that may wait in one lane.
+    pub bytes: Size,
+    /// Calls of one lane that may await their answer.
+    pub calls: NonZeroU32,
+    /// Bytes of messages from one lane that may wait for their actors; beyond it the lane is not read.
+    pub window: Size,
+    /// The longest frame on a lane, at least 4 KiB; what is longer takes a stream of its own.
+    pub frame: Size,
+    /// The largest message at all, at least a frame.
+    pub largest: Size,
+    /// How long a tell may wait for a connection.
+    #[serde(with = "span")]
+    pub tell_ttl: Duration,
+    /// What happens to a message that finds its lane full.
+    pub overflow: Overflow,
+    /// Messages per shard that may wait until it is known where the shard is.
+    pub parked: NonZeroU32,
+    /// How long two nodes may take to connect and to prove themselves.
+    #[serde(with = "span")]
+    pub handshake_limit: Duration,
+}
+
+impl Default for LaneSettings {
+    fn default() -> Self {
+        Self {
+            bytes: Size::from_bytes(8 << 20),
+            calls: count::<65_536>(),
+            window: Size::from_bytes(8 << 20),
+            frame: Size::from_bytes(1 << 20),
+            largest: Size::from_bytes(64 << 20),
+            tell_ttl: Duration::from_secs(5),
+            overflow: Overflow::Fail,
+            parked: count::<1_000>(),
+            handshake_limit: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What happens to a message that finds its lane full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Overflow {
+    /// It is refused.
+    Fail,
+    /// A call waits for room, as many bytes of them as the lane holds. A tell is refused.
+    Wait,
+    /// The oldest calls and tells that were not sent yet are thrown out for it.
+    DropOldest,
+}
+
+impl From<Overflow> for link::Overflow {
+    fn from(overflow: Overflow) -> Self {
+        match overflow {
+            Overflow::Fail => Self::Fail,
+            Overflow::Wait => Self::Wait,
+            Overflow::DropOldest => Self::DropOldest,
+        }
+    }
+}
+
+/// Below this, the frame of an ordinary message would not fit.
+pub(super) const SMALLEST_FRAME: Size = Size::from_bytes(4 << 10);

@@ -1,0 +1,150 @@
+//! From configuration to the numbers that the runtime takes.
+
+use archipelago_protocol::time::Millis;
+use archipelago_runtime::{NodeSettings, RemoteSettings};
+
+use crate::config::{Host, Idle, Settings, Size};
+
+/// What the runtime is told. `store` says which store the node's directory stands on.
+pub(crate) fn node_settings(settings: &Settings, store: String) -> NodeSettings {
+    let mut node = NodeSettings::default();
+    node.name.clone_from(&settings.node.name);
+    node.roles = settings.node.roles.iter().cloned().collect();
+    node.data_arbiters = settings.node.data_arbiters.map(u16::from);
+    node.stop_budget = Millis::from_duration(settings.node.stop_budget);
+    node.call_timeout = Millis::from_duration(settings.calls.timeout);
+    node.inbox = bound(settings.calls.inbox.get());
+    node.pending_calls = bound(settings.calls.pending.get());
+    node.ingress = bound(settings.calls.ingress.get());
+    node.idle_after = idle(settings.actors.idle_after);
+    node.idle_after_by_kind = settings
+        .actors
+        .kinds
+        .iter()
+        .filter_map(|(kind, own)| Some((kind.clone(), idle(own.idle_after?))))
+        .collect();
+    node.event_queue = bound(settings.events.subscriber_queue.get());
+    node.session_ttl = Millis::from_duration(settings.session.ttl());
+    node.session_heartbeat = Millis::from_duration(settings.session.heartbeat());
+    node.activate_timeout = Millis::from_duration(settings.actors.activate_timeout);
+    node.deactivate_timeout = Millis::from_duration(settings.actors.deactivate_timeout);
+    node.remote = remote_settings(settings, store);
+    node
+}
+
+/// A node passes over entries with its own address, so that all nodes can have the same list.
+fn remote_settings(settings: &Settings, store: String) -> RemoteSettings {
+    let (cluster, transport, lanes) = (&settings.cluster, &settings.transport, &settings.lanes);
+    let placed = cluster.placed.iter().filter(|(_, address)| !transport.is_own(address));
+    let mut remote = RemoteSettings::default();
+    remote.cluster.clone_from(&cluster.name);
+    remote.datacenter.clone_from(&cluster.datacenter);
+    remote.bind = transport.bind.clone();
+    remote.advertise = transport.advertise.as_ref().map(Host::to_string);
+    remote.peers = cluster.peers.iter().filter(|address| !transport.is_own(address)).cloned().collect();
+    remote.placed = placed.map(|(kind, address)| (kind.clone(), address.clone())).collect();
+    remote.store = store;
+    remote.lane_bytes = bytes(lanes.bytes);
+    remote.lane_calls = bound(lanes.calls.get());
+    remote.window_bytes = bytes(lanes.window);
+    remote.frame = bytes(lanes.frame);
+    remote.largest = bytes(lanes.largest);
+    remote.tell_ttl = Millis::from_duration(lanes.tell_ttl);
+    remote.overflow = lanes.overflow.into();
+    remote.handshake_limit = Millis::from_duration(lanes.handshake_limit);
+    remote.parked = bound(lanes.parked.get());
+    remote
+}
+
+fn bound(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+fn bytes(size: Size) -> usize {
+    usize::try_from(size.bytes()).unwrap_or(usize::MAX)
+}
+
+fn idle(after: Idle) -> Millis {
+    match after {
+        Idle::After(length) => Millis::from_duration(length),
+        Idle::Never => Millis::MAX,
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "tcp")]
+mod tests {
+    use archipelago_protocol::identity::NodeAddress;
+    use archipelago_protocol::link::Overflow;
+
+    use super::*;
+    use crate::config::Loader;
+
+    fn loaded(values: &[(&str, &str)]) -> Settings {
+        let variables: [(&str, &str); 0] = [];
+        let loader = Loader::new().directory("/nowhere").environment(variables);
+        values.iter().fold(loader, |loader, (key, value)| loader.set(*key, value)).load().unwrap()
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_runtime_but_for_the_port() {
+        let mut node = node_settings(&Settings::default(), String::new());
+        assert_eq!(node.remote.bind, NodeAddress::new("127.0.0.1", 4710).unwrap());
+        node.remote.bind = RemoteSettings::default().bind;
+        assert_eq!(node, NodeSettings::default());
+    }
+
+    #[test]
+    fn everything_about_other_nodes_reaches_the_runtime() {
+        let settings = loaded(&[
+            ("transport.kind", "tcp"),
+            ("transport.insecure", "true"),
+            ("transport.bind", "0.0.0.0:5000"),
+            ("transport.advertise", "node-1"),
+            ("cluster.name", "shop"),
+            ("cluster.datacenter", "east"),
+            ("lanes.bytes", "1 MiB"),
+            ("lanes.calls", "2"),
+            ("lanes.window", "3 MiB"),
+            ("lanes.frame", "4 KiB"),
+            ("lanes.largest", "5 MiB"),
+            ("lanes.tell_ttl", "6s"),
+            ("lanes.overflow", "drop-oldest"),
+            ("lanes.parked", "7"),
+            ("lanes.handshake_limit", "8s"),
+        ]);
+        let mut expected = RemoteSettings::default();
+        expected.cluster = "shop".to_owned();
+        expected.datacenter = "east".to_owned();
+        expected.bind = "0.0.0.0:5000".parse().unwrap();
+        expected.advertise = Some("node-1".to_owned());
+        expected.store = "s".to_owned();
+        expected.lane_bytes = 1 << 20;
+        expected.lane_calls = 2;
+        expected.window_bytes = 3 << 20;
+        expected.frame = 4 << 10;
+        expected.largest = 5 << 20;
+        expected.tell_ttl = Millis(6_000);
+        expected.overflow = Overflow::DropOldest;
+        expected.parked = 7;
+        expected.handshake_limit = Millis(8_000);
+        assert_eq!(node_settings(&settings, "s".to_owned()).remote, expected);
+    }
+
+    #[test]
+    fn entries_with_the_nodes_own_address_are_passed_over() {
+        let settings = loaded(&[
+            ("transport.kind", "tcp"),
+            ("transport.insecure", "true"),
+            ("transport.bind", "0.0.0.0:4710"),
+            ("transport.advertise", "node-1"),
+            ("cluster.peers", "node-1:4710, node-2:4710, node-1:4711"),
+            ("cluster.placed.Account", "node-1:4710"),
+            ("cluster.placed.Cart", "node-2:4710"),
+        ]);
+        let remote = node_settings(&settings, String::new()).remote;
+        let address = |text: &str| text.parse::<NodeAddress>().unwrap();
+        assert_eq!(remote.peers, [address("node-2:4710"), address("node-1:4711")]);
+        assert_eq!(remote.placed, [("Cart".to_owned(), address("node-2:4710"))].into());
+    }
+}

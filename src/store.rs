@@ -1,0 +1,166 @@
+//! The store behind the directory, and how nodes know that they share one.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::{Arc, OnceLock};
+
+use archipelago_directory::{StoreDirectory, Timer};
+use archipelago_embedded::{
+    CarryError, Courier, EmbeddedConfig, EmbeddedStore, ServedStore, StoreServer, directory,
+};
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::contract::Directory;
+use archipelago_protocol::identity::{NodeAddress, NodeId};
+use archipelago_protocol::session::times;
+use archipelago_protocol::time::Millis;
+use archipelago_runtime::env::{Environment, EnvironmentTimer};
+use archipelago_runtime::{AskError, Connector, NodeBuilder, Service};
+use bytes::Bytes;
+use futures_core::future::BoxFuture;
+
+use crate::config::Settings;
+
+/// What a node's ownership stands on.
+pub(crate) struct Backing {
+    /// Through which it owns.
+    pub(crate) directory: Arc<dyn Directory>,
+    /// What members tell each other about their store; they refuse each other unless it is the same.
+    pub(crate) identity: String,
+    part: Part,
+}
+
+/// The node's part in a store of several processes.
+enum Part {
+    None,
+    Serves(StoreServer),
+    Joins(Connector),
+}
+
+impl Backing {
+    /// The backing that `settings` ask for; `given` is a store that other nodes of this process use, too.
+    pub(crate) fn new(
+        settings: &Settings,
+        given: Option<Arc<EmbeddedStore>>,
+        env: &Arc<dyn Environment>,
+    ) -> Self {
+        let timer: Arc<dyn Timer> = Arc::new(EnvironmentTimer(Arc::clone(env)));
+        let embedded = &settings.backend.embedded;
+        match &embedded.join {
+            Some(address) => Self::joined(address.clone(), timer),
+            None if embedded.serve => Self::served(settings, given, env, timer),
+            None => {
+                let store = given.unwrap_or_default();
+                let identity = own_identity(settings, &store);
+                Self { directory: Arc::new(directory(store, timer)), identity, part: Part::None }
+            }
+        }
+    }
+
+    /// Serves the node's own store. It grants nothing until whatever an earlier process granted has run out.
+    fn served(
+        settings: &Settings,
+        given: Option<Arc<EmbeddedStore>>,
+        env: &Arc<dyn Environment>,
+        timer: Arc<dyn Timer>,
+    ) -> Self {
+        let base = env.wall_millis().saturating_mul(1_000);
+        let store = given
+            .unwrap_or_else(|| Arc::new(EmbeddedStore::with_version_base(EmbeddedConfig::default(), base)));
+        let quiet = times::observer_wait(Millis::from_duration(settings.session.ttl()));
+        let server = StoreServer::new(Arc::clone(&store), env.random(), Arc::clone(&timer), quiet);
+        tracing::warn!(
+            %quiet,
+            "this node serves its store to others: for development, the store is gone with this process"
+        );
+        let identity = served_identity(&settings.transport.own_address());
+        Self { directory: Arc::new(directory(store, timer)), identity, part: Part::Serves(server) }
+    }
+
+    fn joined(address: NodeAddress, timer: Arc<dyn Timer>) -> Self {
+        let connector = Connector::new();
+        let identity = served_identity(&address);
+        let courier = Arc::new(OverTheNetwork { connector: connector.clone(), address });
+        let store = ServedStore::new(courier, Arc::clone(&timer));
+        let node = connector.clone();
+        store.on_new_instance(Box::new(move || node.give_up("the served store was started anew")));
+        let directory = Arc::new(StoreDirectory::new(Arc::new(store), timer));
+        Self { directory, identity, part: Part::Joins(connector) }
+    }
+
+    /// Gives the node its part.
+    pub(crate) fn take_part(self, builder: NodeBuilder) -> NodeBuilder {
+        match self.part {
+            Part::None => builder,
+            Part::Serves(server) => builder.service(STORE_SERVICE, Arc::new(ServesStore(server))),
+            Part::Joins(connector) => builder.connector(connector),
+        }
+    }
+}
+
+/// Answers the requests of other nodes to the store.
+struct ServesStore(StoreServer);
+
+impl Service for ServesStore {
+    fn serve(&self, _from: NodeId, request: Bytes) -> BoxFuture<'static, Result<Bytes, CallError>> {
+        let answer = self.0.serve(request);
+        Box::pin(async move { Ok(answer.await) })
+    }
+}
+
+/// Carries requests to the node that serves the store.
+struct OverTheNetwork {
+    connector: Connector,
+    address: NodeAddress,
+}
+
+impl Courier for OverTheNetwork {
+    fn carry(&self, request: Bytes, timeout: Millis) -> BoxFuture<'static, Result<Bytes, CarryError>> {
+        let (connector, address) = (self.connector.clone(), self.address.clone());
+        Box::pin(async move {
+            let answer = connector.ask(address, STORE_SERVICE, request, timeout).await;
+            answer.map_err(|error| match error {
+                AskError::NotSent { reason } => CarryError::NotSent { reason },
+                other => CarryError::Unknown { reason: other.to_string() },
+            })
+        })
+    }
+}
+
+fn served_identity(address: &NodeAddress) -> String {
+    format!("embedded at {address}")
+}
+
+/// Empty, which is no check, if configuration says where kinds live: then there need not be a store in common.
+fn own_identity(settings: &Settings, store: &Arc<EmbeddedStore>) -> String {
+    if !settings.cluster.placed.is_empty() {
+        return String::new();
+    }
+    // The address tells the stores of this process apart, the random key of the hash those of others; hashed, the
+    // address says nothing about this process's memory.
+    static PROCESS: OnceLock<RandomState> = OnceLock::new();
+    let address = Arc::as_ptr(store).addr();
+    format!("embedded-{:016x}", PROCESS.get_or_init(RandomState::new).hash_one(address))
+}
+
+/// The number of the service that answers for the store.
+const STORE_SERVICE: u16 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_that_share_a_store_have_its_identity_and_others_have_another() {
+        let settings = Settings::default();
+        let (shared, own) = (Arc::default(), Arc::default());
+        assert_eq!(own_identity(&settings, &shared), own_identity(&settings, &Arc::clone(&shared)));
+        assert_ne!(own_identity(&settings, &shared), own_identity(&settings, &own));
+    }
+
+    #[test]
+    fn where_kinds_are_placed_by_hand_no_store_is_compared() {
+        let mut settings = Settings::default();
+        settings.cluster.placed.insert("Account".to_owned(), "host:4710".parse().unwrap());
+        assert_eq!(own_identity(&settings, &Arc::default()), "");
+    }
+}

@@ -1,0 +1,106 @@
+//! The other process.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+
+use archipelago_protocol::identity::NodeAddress;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::road::{Papers, Road, hosting};
+
+/// What a host is told.
+#[derive(Clone, Debug)]
+pub struct Orders {
+    /// Over what it talks.
+    pub road: Road,
+    /// What it proves itself with.
+    pub papers: Papers,
+    /// The namespace of its actors.
+    pub namespace: String,
+}
+
+/// A process that hosts the scribes. Killed when it is dropped.
+#[derive(Debug)]
+pub struct Host {
+    process: Child,
+    /// Where it listens.
+    pub address: NodeAddress,
+}
+
+impl Host {
+    /// Starts the program at `path` and waits until it serves.
+    ///
+    /// # Panics
+    ///
+    /// If it does not.
+    pub fn start(path: &str, orders: &Orders) -> Self {
+        let mut process = Command::new(path)
+            .args([orders.road.name(), &orders.namespace])
+            .envs(PEMS.into_iter().zip(&orders.papers.pems))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the host can be started");
+        let mut line = String::new();
+        let out = process.stdout.take().expect("its output is piped");
+        BufReader::new(out).read_line(&mut line).expect("the host says where it is");
+        let address = line.trim().parse().unwrap_or_else(|_| panic!("the host said {line:?}"));
+        Self { process, address }
+    }
+
+    /// Kills it, as a power failure would.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be.
+    pub fn kill(&mut self) {
+        self.process.kill().expect("it runs");
+        self.process.wait().expect("it was ours");
+    }
+
+    /// Stops it from running, without ending it.
+    pub fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw).expect("a process has an id");
+        kill_process(pid, signal).expect("it is ours");
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // It may have been killed already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The program: hosts the scribes until whoever started it is gone.
+///
+/// # Panics
+///
+/// If it is not told what it needs, or cannot start.
+pub async fn run_host() {
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        std::process::exit(0);
+    });
+    let mut arguments = std::env::args().skip(1);
+    let road = arguments.next().and_then(|name| Road::named(&name)).expect("the first argument is a road");
+    let namespace = arguments.next().expect("the second argument is a namespace");
+    let papers =
+        Papers { pems: PEMS.map(|name| std::env::var(name).expect("papers come by the environment")) };
+    let node = hosting(road, &papers, &namespace).await.expect("the host starts");
+    println!("{}", node.address());
+    std::io::stdout().flush().expect("somebody listens");
+    std::future::pending::<()>().await;
+}
+
+const PEMS: [&str; 3] = ["ARCHIPELAGO_TEST_CA", "ARCHIPELAGO_TEST_CERTIFICATE", "ARCHIPELAGO_TEST_KEY"];

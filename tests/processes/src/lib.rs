@@ -1,0 +1,16 @@
+//! Two processes on loopback: the test is one node, a host that it starts is the other.
+//!
+//! The host is a process of its own, so that it can be killed and frozen like a machine that fails.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "tests start processes and threads, and the host says where it is"
+)]
+
+mod actors;
+mod host;
+mod road;
+
+pub use actors::{Echo, Forward, Left, LongNote, Mirror, Note, Notes, Ping, Scribe, Secret, Sleep};
+pub use host::{Host, Orders, run_host};
+pub use road::{Papers, Road, caller, node, settings};

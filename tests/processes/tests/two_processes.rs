@@ -1,0 +1,206 @@
+//! One process calls actors of another over QUIC, TCP with TLS, and plain TCP.
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test that cannot go on panics, and knocks at ports by hand"
+)]
+
+use std::io::Write;
+use std::net::{TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+use archipelago_process_tests::{Echo, Host, Note, Notes, Orders, Papers, Road, Scribe, Sleep, caller};
+use archipelago_protocol::call::{CallError, Outcome};
+use archipelago_runtime::{CallOptions, Event, Node, Notice};
+use futures_util::future::{join, join_all};
+
+fn orders(road: Road) -> Orders {
+    Orders { road, papers: Papers::new(), namespace: "default".to_owned() }
+}
+
+fn host(orders: &Orders) -> Host {
+    Host::start(env!("CARGO_BIN_EXE_archipelago-test-host"), orders)
+}
+
+async fn pair(road: Road) -> (Host, Node) {
+    let orders = orders(road);
+    let host = host(&orders);
+    let node = caller(road, &orders.papers, host.address.clone(), |_| {}).await.unwrap();
+    (host, node)
+}
+
+fn within(seconds: u64) -> CallOptions {
+    CallOptions::new().timeout(Duration::from_secs(seconds))
+}
+
+/// Runs a test once for every transport.
+macro_rules! on_every_road {
+    ($($(#[$doc:meta])* $name:ident => $test:path;)*) => {$(
+        mod $name {
+            use super::*;
+            $(#[$doc])*
+            #[actix::test]
+            async fn quic() { $test(Road::Quic).await }
+            $(#[$doc])*
+            #[actix::test]
+            async fn tls() { $test(Road::Tls).await }
+            $(#[$doc])*
+            #[actix::test]
+            async fn tcp() { $test(Road::Tcp).await }
+        }
+    )*};
+}
+
+on_every_road! {
+    /// Proves: R472
+    everything_is_delivered_once_and_in_order => everything_arrives;
+    large_messages_go_beside_small_ones => large_beside_small;
+    a_killed_peer_leaves_no_call_hanging => killed;
+    a_frozen_peer_delays_no_call_past_its_deadline => frozen;
+    another_namespace_is_refused_with_a_reason => other_namespace;
+    garbage_on_the_port_harms_nobody => garbage;
+}
+
+/// Proves: R492
+#[actix::test]
+async fn a_peer_with_papers_of_another_authority_is_refused_over_quic() {
+    strangers(Road::Quic).await;
+}
+
+#[actix::test]
+async fn a_peer_with_papers_of_another_authority_is_refused_over_tls() {
+    strangers(Road::Tls).await;
+}
+
+async fn everything_arrives(road: Road) {
+    let (_host, node) = pair(road).await;
+    let scribe = node.actor::<Scribe>("one");
+    scribe.send_with(Echo(vec![1]), within(10)).await.unwrap();
+    for note in 0..20_000 {
+        while scribe.tell(Note(note)).is_err() {
+            actix::clock::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    let notes = scribe.send_with(Notes, within(20)).await.unwrap();
+    assert_eq!(notes.len(), 20_000);
+    assert!(notes.is_sorted(), "in the order in which they were told");
+    let asks = (0..2_000).map(|n| node.actor::<Scribe>(format!("{}", n % 20)).send_with(Note(n), within(20)));
+    let replies: Vec<u64> = join_all(asks).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(replies.iter().sum::<u64>(), 20 * (1..=100).sum::<u64>());
+    node.stop().await.unwrap();
+}
+
+async fn large_beside_small(road: Road) {
+    let (_host, node) = pair(road).await;
+    let (large, small) = (node.actor::<Scribe>("large"), node.actor::<Scribe>("small"));
+    small.send_with(Echo(vec![1]), within(10)).await.unwrap();
+    for size in [1 << 20, 60 << 20] {
+        let bytes = vec![7_u8; size];
+        let sending = large.send_with(Echo(bytes), within(60));
+        let beside = async {
+            let mut slowest = Duration::ZERO;
+            for _ in 0..50 {
+                let sent = Instant::now();
+                small.send_with(Echo(vec![2]), within(10)).await.unwrap();
+                slowest = slowest.max(sent.elapsed());
+            }
+            slowest
+        };
+        let (echoed, slowest) = join(sending, beside).await;
+        assert_eq!(echoed.unwrap().len(), size);
+        assert!(slowest < Duration::from_secs(5), "a small call took {slowest:?} beside {size} bytes");
+    }
+    node.stop().await.unwrap();
+}
+
+async fn killed(road: Road) {
+    let (mut host, node) = pair(road).await;
+    let scribe = node.actor::<Scribe>("mortal");
+    scribe.send_with(Echo(vec![1]), within(10)).await.unwrap();
+    let started = scribe.send_with(Sleep(60_000), within(20));
+    actix::clock::sleep(Duration::from_millis(300)).await;
+    host.kill();
+    let lost = started.await.unwrap_err();
+    assert!(matches!(lost, CallError::ConnectionLost { .. }), "{lost}");
+    assert_eq!(lost.outcome(), Outcome::Unknown);
+    let refused = scribe.send_with(Note(1), within(1)).await.unwrap_err();
+    assert_eq!(refused.outcome(), Outcome::NotStarted, "{refused}");
+    // Nothing can be finished towards a dead peer, and nothing has to be.
+    node.stop().await.unwrap();
+}
+
+async fn frozen(road: Road) {
+    let (host, node) = pair(road).await;
+    let scribe = node.actor::<Scribe>("cold");
+    scribe.send_with(Note(1), within(10)).await.unwrap();
+    host.freeze();
+    let sent = Instant::now();
+    let late = scribe.send_with(Note(2), within(1)).await.unwrap_err();
+    assert!(sent.elapsed() < Duration::from_millis(1_500), "{:?}", sent.elapsed());
+    assert_eq!(late.outcome(), Outcome::Unknown, "{late}");
+    // Long enough for the silence to be noticed and the connection to be given up.
+    actix::clock::sleep(Duration::from_secs(4)).await;
+    host.thaw();
+    let thawed = Instant::now();
+    loop {
+        match scribe.send_with(Echo(vec![3]), within(1)).await {
+            Ok(_) => break,
+            Err(error) => assert!(thawed.elapsed() < Duration::from_secs(20), "not back after 20 s: {error}"),
+        }
+    }
+    node.stop().await.unwrap();
+}
+
+async fn other_namespace(road: Road) {
+    let orders = Orders { namespace: "elsewhere".to_owned(), ..orders(road) };
+    let host = host(&orders);
+    let reason = refusal(road, &orders.papers, &host).await;
+    assert!(reason.contains("namespace") && reason.contains("elsewhere"), "{reason}");
+}
+
+async fn strangers(road: Road) {
+    let orders = orders(road);
+    let host = host(&orders);
+    let reason = refusal(road, &Papers::new(), &host).await;
+    assert!(reason.contains("authority") || reason.contains("certificate"), "{reason}");
+}
+
+/// Why a node that calls the host is not let in; its calls fail, and nothing is started.
+async fn refusal(road: Road, papers: &Papers, host: &Host) -> String {
+    let node = caller(road, papers, host.address.clone(), |_| {}).await.unwrap();
+    let mut events = node.events().subscribe();
+    let refused = node.actor::<Scribe>("nobody").send_with(Note(1), within(2)).await.unwrap_err();
+    assert_eq!(refused.outcome(), Outcome::NotStarted, "{refused}");
+    let reason = loop {
+        match events.try_next() {
+            Some(Notice::Event(Event::PeerRefused { reason, .. })) => break reason,
+            Some(_) => {}
+            None => panic!("no event says why"),
+        }
+    };
+    node.stop().await.unwrap();
+    reason
+}
+
+async fn garbage(road: Road) {
+    let (host, node) = pair(road).await;
+    let scribe = node.actor::<Scribe>("calm");
+    scribe.send_with(Note(1), within(10)).await.unwrap();
+    let address = (host.address.host().to_owned(), host.address.port());
+    for bytes in [b"GET / HTTP/1.1\r\n\r\n".to_vec(), vec![0; 4096], vec![0xff; 100_000], Vec::new()] {
+        match road {
+            Road::Quic => {
+                let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+                socket.send_to(&bytes[..bytes.len().min(1_200)], &address).unwrap();
+            }
+            Road::Tls | Road::Tcp => {
+                let mut stream = TcpStream::connect(&address).unwrap();
+                // The host may hang up before it has all of it.
+                let _ = stream.write_all(&bytes);
+            }
+        }
+    }
+    assert_eq!(scribe.send_with(Note(2), within(10)).await, Ok(2));
+    node.stop().await.unwrap();
+}
