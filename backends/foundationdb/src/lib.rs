@@ -1,0 +1,1 @@
+//! The FoundationDB backend of archipelago.

@@ -1,0 +1,1 @@
+//! The NATS JetStream backend of archipelago.

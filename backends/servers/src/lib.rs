@@ -1,0 +1,1 @@
+//! Real etcd and NATS servers, started and hurt by tests.
