@@ -143,6 +143,8 @@ pub fn settings() -> NodeSettings {
     let mut settings = NodeSettings::default();
     settings.data_arbiters = Some(1);
     settings.stop_budget = Millis(2_000);
+    // A host that was frozen for some seconds must not have lost its session meanwhile.
+    settings.session_ttl = Millis(30_000);
     settings
 }
 

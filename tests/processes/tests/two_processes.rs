@@ -137,8 +137,9 @@ async fn frozen(road: Road) {
     host.freeze();
     let sent = Instant::now();
     let late = scribe.send_with(Note(2), within(1)).await.unwrap_err();
-    assert!(sent.elapsed() < Duration::from_millis(1_500), "{:?}", sent.elapsed());
-    assert_eq!(late.outcome(), Outcome::Unknown, "{late}");
+    // Ended by its deadline, and not because the silence was noticed, which comes later.
+    assert!(matches!(late, CallError::Timeout { started: true }), "{late}");
+    assert!(sent.elapsed() < Duration::from_secs(3), "{:?}", sent.elapsed());
     // Long enough for the silence to be noticed and the connection to be given up.
     actix::clock::sleep(Duration::from_secs(4)).await;
     host.thaw();
