@@ -4,7 +4,6 @@ use archipelago_protocol::call::{CallError, Queue};
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::COARSE_LAG;
 
-use super::known;
 use super::truth::Truth;
 use crate::sometimes;
 use crate::workload::Reported;
@@ -33,13 +32,10 @@ fn note(error: &CallError) {
 /// How long after its deadline a call with this timeout may end: one sweep, and the grain of the clock it is counted on.
 pub(crate) fn allowance(timeout: Millis) -> Millis {
     let coarse = if timeout < EXACT_BELOW { Millis::ZERO } else { COARSE_LAG };
-    let late = if known::SOME_CALLS_END_LATE { LATE } else { Millis::ZERO };
-    GRAIN + coarse + late
+    GRAIN + coarse
 }
 
 /// One sweep of the lanes, and one of the arbiter.
 const GRAIN: Millis = Millis(25);
-/// A few ways to a wrong node and back, over slow links.
-const LATE: Millis = Millis(1_000);
 /// Longer deadlines are counted on the coarse clock.
 const EXACT_BELOW: Millis = Millis(1_000);

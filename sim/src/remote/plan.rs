@@ -65,15 +65,13 @@ impl Plan {
         let (partitions, one_way, slow_links) = (fault(450), fault(400), fault(400));
         let (resets, kills, dials) = (fault(450), fault(400), fault(300));
         let (crashes, pauses, store_faults) = (fault(350), fault(350), fault(250));
-        let kills = kills && !(known::BREAKS_ARE_HELD_UP && (partitions || one_way));
-        let most = if known::LOST_LANES_TAKE_OTHERS_ALONG { 1 } else { 2 };
-        let mut arbiter = || u16::try_from(1 + rng.below(most)).unwrap_or(1);
+        let mut arbiter = || u16::try_from(1 + rng.below(2)).unwrap_or(1);
         let arbiters = [arbiter(), arbiter(), arbiter()];
         let skewed = rng.chance(400);
         let mut ppm = || if skewed { [0, 15_000, -15_000][rng.index(3)] } else { 0 };
         let ppm = [ppm(), ppm(), ppm()];
         let wrong_locations = if rng.chance(400) { 300 } else { 0 };
-        let large = rng.chance(500) && (wrong_locations == 0 || !known::LARGE_IS_NOT_RETURNED);
+        let large = rng.chance(500);
         let narrow = rng.chance(400);
         // Bounds that refuse messages would make a calm seed lose some.
         let roomy = calm || rng.chance(400);

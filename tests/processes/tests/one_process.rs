@@ -227,9 +227,8 @@ impl Locator for Liar {
     }
 }
 
-/// Proves: R236, R241, R452
-#[actix::test]
-async fn messages_to_the_wrong_node_come_back_and_reach_the_right_one_in_order() {
+/// A node that was told wrongly where the scribes live, the wrong node, and the right one.
+async fn misled() -> [Node; 3] {
     let store = Arc::new(EmbeddedStore::default());
     let owner = node(&store).actor::<Scribe>().start().await.unwrap();
     let wrong = node(&store).actor::<Scribe>().start().await.unwrap();
@@ -238,6 +237,13 @@ async fn messages_to_the_wrong_node_come_back_and_reach_the_right_one_in_order()
     drop(liar.truth.set((owner.id(), owner.address(), generation)));
     drop(liar.wrong.set((wrong.id(), wrong.address())));
     let caller = node(&store).remote_actor::<Scribe>().locator(Arc::new(liar)).start().await.unwrap();
+    [caller, wrong, owner]
+}
+
+/// Proves: R236, R241, R452
+#[actix::test]
+async fn messages_to_the_wrong_node_come_back_and_reach_the_right_one_in_order() {
+    let [caller, wrong, owner] = misled().await;
     let scribe = caller.actor::<Scribe>("l");
     let asks: Vec<_> = (0..200)
         .filter_map(|n| {
@@ -251,6 +257,22 @@ async fn messages_to_the_wrong_node_come_back_and_reach_the_right_one_in_order()
     join_all(asks).await.into_iter().for_each(|noted| assert!(noted.is_ok(), "{noted:?}"));
     assert_eq!(scribe.send(Notes).await, Ok((0..200).collect::<Vec<_>>()));
     assert_eq!(owner.actor::<Scribe>("l").send(Notes).await.map(|notes| notes.len()), Ok(200));
+    stop([caller, wrong, owner]).await;
+}
+
+/// Proves: R236, R452
+#[actix::test]
+async fn a_large_message_to_the_wrong_node_reaches_the_right_one_at_its_place() {
+    let [caller, wrong, owner] = misled().await;
+    let scribe = caller.actor::<Scribe>("l");
+    scribe.tell(Note(1)).unwrap();
+    let first = scribe.send_with(LongNote(2, vec![7; 3 << 20]), within(20_000));
+    scribe.tell(Note(3)).unwrap();
+    let second = scribe.send_with(LongNote(4, vec![8; 5 << 20]), within(20_000));
+    let notes = scribe.send_with(Notes, within(20_000));
+    assert_eq!((first.await, second.await), (Ok(2), Ok(4)));
+    assert_eq!(notes.await, Ok(vec![1, 2, 3, 4]));
+    assert_eq!(owner.actor::<Scribe>("l").send(Notes).await, Ok(vec![1, 2, 3, 4]));
     stop([caller, wrong, owner]).await;
 }
 

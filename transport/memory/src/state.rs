@@ -321,9 +321,13 @@ impl State {
             flow.lane.forget_held();
         }
         let close = flow.resend(arrival);
+        let held_break = conn.sides.iter().any(|side| side.breaks == Some(HELD));
         conn.sides[1 - side].wake_all(&mut self.to_wake);
         if let Some(at) = close {
             self.schedule(id, 1 - side, at, What::CloseArrives);
+        }
+        if held_break {
+            self.break_at(id, [arrival; 2]);
         }
     }
 

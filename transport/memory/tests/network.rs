@@ -250,6 +250,26 @@ fn kill_after_some_bytes_loses_a_suffix_only() {
 }
 
 #[test]
+fn kill_while_the_way_is_cut_shows_when_the_way_is_free_again() {
+    simulated(async |world| {
+        let (_a, _b, mut dialler, mut acceptor) = pair(&world).await;
+        world.network.partition("a", "b");
+        world.network.kill_after("a", "b", 10);
+        dialler.say(Pattern(1).bytes(0, 50)).await.unwrap();
+        world.sleep(1_000).await;
+        world.network.heal_all();
+        let begin = world.timer.now();
+        let ((_, first), (heard, second)) = join(dialler.end(), acceptor.end()).await;
+        assert!(is_lost(&first) && is_lost(&second), "{first} {second}");
+        assert_eq!(heard, Pattern(1).bytes(0, 10));
+        assert!(
+            world.timer.now().since(begin) < Millis(1_000),
+            "long before the silence would have shown it"
+        );
+    });
+}
+
+#[test]
 fn kill_before_there_is_a_connection_breaks_the_next_one_only() {
     simulated(async |world| {
         let (a, b) = (world.endpoint("a").await, world.endpoint("b").await);

@@ -3,8 +3,8 @@
 //! Invariant: a frame has one form. What is accepted is written again byte for byte, but for the rest of a void frame.
 
 use super::frame::{
-    ASK, BYE, BYE_ACK, CANCEL, CHAIN, ENVELOPE, FAIL, HEAD_BYTES, LARGE_DONE, LARGE_HERE, NO_TTL, NOTICE,
-    REPLY, RETURN, SERVICE, SETTLE, SETTLED, TELL, TRACE, VOID,
+    ASK, BYE, BYE_ACK, CANCEL, CHAIN, ENVELOPE, FAIL, HEAD_BYTES, LARGE_BACK, LARGE_DONE, LARGE_HERE, NO_TTL,
+    NOTICE, REPLY, RETURN, SERVICE, SETTLE, SETTLED, TELL, TRACE, VOID,
 };
 use super::{
     Asked, Frame, FrameError, FramePart, Head, Hint, KeyText, ReturnReason, Returned, ShardRef, Told,
@@ -125,15 +125,21 @@ impl<'a> Take<'a> {
     }
 
     fn returned(&mut self) -> Result<Returned<'a>, FrameError> {
-        let reason = self.u8()?;
-        let reason = ReturnReason::from_wire(reason);
-        let reason = reason.ok_or(FrameError::Malformed { part: FramePart::Head })?;
+        let reason = self.reason()?;
         let call = match self.u8()? {
             ASK => Some(self.call()?),
             TELL => None,
             tag => return Err(FrameError::UnknownTag { tag }),
         };
         Ok(Returned { reason, call, head: self.head()?, payload: self.rest() })
+    }
+
+    fn reason(&mut self) -> Result<ReturnReason, FrameError> {
+        ReturnReason::from_wire(self.u8()?).ok_or(FrameError::Malformed { part: FramePart::Head })
+    }
+
+    fn large_back(&mut self) -> Result<Frame<'a>, FrameError> {
+        Ok(Frame::LargeBack { transfer: self.u64(FramePart::Head)?, reason: self.reason()? })
     }
 
     fn shard(&mut self) -> Result<ShardRef, FrameError> {
@@ -166,6 +172,7 @@ impl<'a> Take<'a> {
             BYE_ACK => self.last(|_| Ok(Frame::ByeAck)),
             LARGE_HERE => self.last(|take| Ok(Frame::LargeHere { transfer: take.u64(FramePart::Head)? })),
             LARGE_DONE => self.last(|take| Ok(Frame::LargeDone { transfer: take.u64(FramePart::Head)? })),
+            LARGE_BACK => self.last(Self::large_back),
             tag => Err(FrameError::UnknownTag { tag }),
         }
     }

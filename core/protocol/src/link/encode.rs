@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use bytes::{BufMut, BytesMut};
 
 use super::frame::{
-    ASK, BYE, BYE_ACK, CANCEL, ENVELOPE, FAIL, HEAD_BYTES, LARGE_DONE, LARGE_HERE, NO_TTL, NOTICE, REPLY,
-    RETURN, SERVICE, SETTLE, SETTLED, TELL, VOID,
+    ASK, BYE, BYE_ACK, CANCEL, ENVELOPE, FAIL, HEAD_BYTES, LARGE_BACK, LARGE_DONE, LARGE_HERE, NO_TTL,
+    NOTICE, REPLY, RETURN, SERVICE, SETTLE, SETTLED, TELL, VOID,
 };
 use super::{Asked, Frame, Head, Hint, Returned, ShardRef, Told};
 use crate::call::CallError;
@@ -55,6 +55,10 @@ impl Frame<'_> {
             Self::Cancel { call } => put_numbered(out, CANCEL, call.as_u64()),
             Self::LargeHere { transfer } => put_numbered(out, LARGE_HERE, *transfer),
             Self::LargeDone { transfer } => put_numbered(out, LARGE_DONE, *transfer),
+            Self::LargeBack { transfer, reason } => {
+                put_numbered(out, LARGE_BACK, *transfer);
+                out.put_u8(reason.on_wire());
+            }
             Self::Settle { shard, generation } => {
                 out.put_u8(SETTLE);
                 shard.put(out);

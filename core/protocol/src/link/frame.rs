@@ -21,6 +21,7 @@
 //! | 14 | void | rest: ignored |
 //! | 15 | service ask | call u64, ttl in ms u32 (not all ones), service u16, rest: payload |
 //! | 16 | large here | transfer u64 |
+//! | 17 | large back | transfer u64, reason u8 |
 //!
 //! *head*: ttl in ms u32 (all ones: none), flags u16, codec u8, extras u8 (bit 0 trace, bit 1 chain), shard, message u16,
 //! generation u64, key (u8 length, text), then trace (u128, u64, u8) and chain (u8 count, u64 each) as the extras say.
@@ -103,6 +104,13 @@ pub enum Frame<'a> {
     LargeHere {
         /// The transfer.
         transfer: u64,
+    },
+    /// A large message comes back unstarted. Its sender still has it, so only the news travels.
+    LargeBack {
+        /// The transfer.
+        transfer: u64,
+        /// Why.
+        reason: ReturnReason,
     },
     /// Nothing: what stood here was taken back before it left.
     Void,
@@ -287,6 +295,7 @@ pub(super) const BYE_ACK: u8 = 11;
 pub(super) const ENVELOPE: u8 = 12;
 pub(super) const LARGE_DONE: u8 = 13;
 pub(super) const LARGE_HERE: u8 = 16;
+pub(super) const LARGE_BACK: u8 = 17;
 pub(super) const VOID: u8 = 14;
 pub(super) const SERVICE: u8 = 15;
 

@@ -8,6 +8,7 @@ use archipelago_protocol::identity::Generation;
 use archipelago_protocol::link::Head;
 use archipelago_protocol::message::Codec;
 use archipelago_protocol::time::Millis;
+use tokio::sync::oneshot;
 
 use super::job::{JobHead, WayBack};
 use super::kind::{KindCatalog, Target};
@@ -18,20 +19,14 @@ use crate::call::CallScope;
 use crate::env::COARSE_LAG;
 use crate::message::VirtualActor;
 use crate::refs::decoding;
-use crate::remote::{Arrived, Violation};
+use crate::remote::{Arrived, LargeArrived, Violation};
 
 impl<A: VirtualActor> KindCatalog<A> {
     /// Queues a message that came over a lane, if its actor lives here. What is wrong with it its sender is told.
     pub(super) fn arrive(&self, arrived: Arrived<'_>, on: &Rc<ArbiterLocal>) -> Result<(), Violation> {
         let Arrived { head, payload, way_back } = arrived;
         let key = head.key.as_str();
-        let hash = self.shared().hash_of(key);
-        if on.node().arbiter_of(hash) != on.index() {
-            return Err(Violation::Meaning("a message is not for this arbiter".to_owned()));
-        }
-        let Some(entry) = self.messages().at(head.message.into()) else {
-            return Err(Violation::Meaning(format!("no message has number {}", head.message)));
-        };
+        let (hash, entry) = self.addressee(&head, on)?;
         let (asks, mut way_back) = (way_back.asks(), WayBack::Lane(way_back));
         // Nobody is activated for a message that cannot be read.
         let queued = match self.job(entry, &head, asks, payload, &mut way_back, on) {
@@ -41,10 +36,82 @@ impl<A: VirtualActor> KindCatalog<A> {
         if let Err(error) = queued
             && !asks
         {
-            let target = format!("{}::{}/{}", on.node().namespace(), self.shared().name(), head.key);
-            on.node().dead_letter(target, entry.name, &error);
+            self.dead(&head, entry.name, &error, on);
         }
         Ok(())
+    }
+
+    /// The hash of the actor that a message is for, and the message.
+    fn addressee(&self, head: &Head<'_>, on: &ArbiterLocal) -> Result<(u64, &Entry<A>), Violation> {
+        let hash = self.shared().hash_of(head.key.as_str());
+        if on.node().arbiter_of(hash) != on.index() {
+            return Err(Violation::Meaning("a message is not for this arbiter".to_owned()));
+        }
+        let entry = self.messages().at(head.message.into());
+        let entry =
+            entry.ok_or_else(|| Violation::Meaning(format!("no message has number {}", head.message)))?;
+        Ok((hash, entry))
+    }
+
+    /// Decodes a large message off the arbiter and queues it then. Later messages of its sender to the same actor wait
+    /// on the sender's side until that is done.
+    pub(super) fn arrive_large(&self, arrived: LargeArrived, on: &Rc<ArbiterLocal>) -> Result<(), Violation> {
+        let (head, payload) = arrived.message()?;
+        let (_, entry) = self.addressee(&head, on)?;
+        if !arrived.may_enter(head.shard, self.accepts(head.generation), on) {
+            return Ok(());
+        }
+        let (decode, name, codec) = (entry.decoder(), entry.name, Codec::from_id(head.codec));
+        let job = job_head(&head, arrived.call.is_some(), entry, on);
+        let mut way_back = WayBack::Lane(arrived.way_back());
+        let (done, decoded) = oneshot::channel();
+        let node = Arc::clone(on.node());
+        let work = move || {
+            let result = codec
+                .map_err(unreadable)
+                .and_then(|codec| decoding(&node, || decode(job, &payload, codec, &mut way_back)));
+            // Nobody waits if the node has stopped.
+            drop(done.send((result, way_back)));
+        };
+        let (on, index, env) = (Rc::clone(on), self.index(), Arc::clone(on.node().env()));
+        env.clone().spawn(Box::pin(async move {
+            env.offload(Box::new(work)).await;
+            let decoded = decoded.await;
+            if let Some(kind) = on.kind::<A>(index) {
+                kind.large_decoded(&arrived, name, decoded.ok(), &on);
+            }
+        }));
+        Ok(())
+    }
+
+    /// A large message is readable now, or it will never be.
+    fn large_decoded(
+        &self,
+        arrived: &LargeArrived,
+        name: &'static str,
+        decoded: Option<(Result<super::Queued<A>, CallError>, WayBack)>,
+        on: &Rc<ArbiterLocal>,
+    ) {
+        let Ok((head, _)) = arrived.message() else { return };
+        if !arrived.may_enter(head.shard, self.accepts(head.generation), on) {
+            return;
+        }
+        let queued = match decoded {
+            Some((Ok(job), _)) => {
+                self.queue(self.shared().hash_of(head.key.as_str()), head.key.as_str(), job, on)
+            }
+            Some((Err(error), way_back)) => Err(way_back.refuse(error, on)),
+            None => Err(WayBack::Lane(arrived.way_back()).refuse(unreadable("decoding panicked"), on)),
+        };
+        arrived.done();
+        if let (Err(error), None) = (queued, arrived.call) {
+            self.dead(&head, name, &error, on);
+        }
+    }
+
+    fn dead(&self, head: &Head<'_>, message: &str, error: &CallError, on: &ArbiterLocal) {
+        let target = format!("{}::{}/{}", on.node().namespace(), self.shared().name(), head.key);
+        on.node().dead_letter(target, message, error);
     }
 
     /// Whether messages sent to the owner of this generation are for us. Zero: the sender does not count.
@@ -92,11 +159,14 @@ impl<A: VirtualActor> KindCatalog<A> {
         way_back: &mut WayBack,
         on: &Rc<ArbiterLocal>,
     ) -> Result<super::Queued<A>, CallError> {
-        let codec = Codec::from_id(head.codec)
-            .map_err(|error| CallError::Codec { reason: error.to_string().into(), started: false })?;
+        let codec = Codec::from_id(head.codec).map_err(unreadable)?;
         let head = job_head(head, asks, entry, on);
         decoding(on.node(), || entry.decode(head, payload, codec, way_back))
     }
+}
+
+fn unreadable(why: impl ToString) -> CallError {
+    CallError::Codec { reason: why.to_string().into(), started: false }
 }
 
 fn job_head<A: VirtualActor>(head: &Head<'_>, asks: bool, entry: &Entry<A>, on: &ArbiterLocal) -> JobHead {

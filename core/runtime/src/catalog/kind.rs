@@ -21,7 +21,7 @@ use crate::message::{BoxError, VirtualActor};
 use crate::meters::KindMeters;
 use crate::node::{KindShared, Node};
 use crate::refs::decoding;
-use crate::remote::{Arrived, Violation};
+use crate::remote::{Arrived, LargeArrived, Violation};
 
 /// Makes the instance of an actor from its id.
 pub type Factory<A> = Arc<dyn Fn(&ActorId, &Node) -> Result<A, BoxError> + Send + Sync>;
@@ -57,6 +57,8 @@ pub(crate) trait AnyKind: Any {
     ) -> Result<(), CallError>;
     /// Queues a message that came over a lane.
     fn submit_arrived(&self, arrived: Arrived<'_>, on: &Rc<ArbiterLocal>) -> Result<(), Violation>;
+    /// Queues a large message that came on a stream of its own.
+    fn submit_large(&self, arrived: LargeArrived, on: &Rc<ArbiterLocal>) -> Result<(), Violation>;
     /// Whether this node owns it.
     fn is_here(&self) -> bool;
     /// Whether messages sent to the owner of `generation` are for this node.
@@ -311,6 +313,10 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
 
     fn submit_arrived(&self, arrived: Arrived<'_>, on: &Rc<ArbiterLocal>) -> Result<(), Violation> {
         self.arrive(arrived, on)
+    }
+
+    fn submit_large(&self, arrived: LargeArrived, on: &Rc<ArbiterLocal>) -> Result<(), Violation> {
+        self.arrive_large(arrived, on)
     }
 
     fn is_here(&self) -> bool {

@@ -28,7 +28,7 @@ pub(crate) struct Entry<A: VirtualActor> {
     unwrap: UnwrapJob<A>,
 }
 
-type DecodeJob<A> = fn(JobHead, &[u8], Codec, &mut WayBack) -> Result<Queued<A>, CallError>;
+pub(super) type DecodeJob<A> = fn(JobHead, &[u8], Codec, &mut WayBack) -> Result<Queued<A>, CallError>;
 type UnwrapJob<A> = fn(Box<dyn Any + Send>) -> Option<Queued<A>>;
 
 impl<A: VirtualActor> MessageTable<A> {
@@ -80,6 +80,11 @@ impl<A: VirtualActor> Entry<A> {
         way_back: &mut WayBack,
     ) -> Result<Queued<A>, CallError> {
         (self.decode)(head, bytes, codec, way_back)
+    }
+
+    /// What makes a job of an encoded message, for use on another thread.
+    pub(super) const fn decoder(&self) -> DecodeJob<A> {
+        self.decode
     }
 
     /// Makes a job of a boxed [`Job`] of this message.

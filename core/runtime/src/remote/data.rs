@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::CorrelationId;
-use archipelago_protocol::link::{Frame, Head, Refused};
+use archipelago_protocol::link::{Frame, Head, Refused, ShardRef};
 use archipelago_protocol::message::{Codec, CodecError};
 use archipelago_protocol::route::Verdict;
 use bytes::Bytes;
@@ -25,6 +25,15 @@ pub(crate) struct Arrived<'a> {
     pub(crate) head: Head<'a>,
     pub(crate) payload: &'a [u8],
     pub(crate) way_back: LaneWay,
+}
+
+/// A large message that came on a stream of its own, in whole.
+pub(crate) struct LargeArrived {
+    pub(crate) lane: Rc<Lane>,
+    pub(crate) incoming: Arc<Incoming>,
+    pub(crate) transfer: u64,
+    pub(crate) frame: Bytes,
+    pub(crate) call: Option<CorrelationId>,
 }
 
 /// The way back to the sender of a message on another node.
@@ -78,10 +87,11 @@ impl FrameSink for DataSink {
             Frame::Void => {}
             Frame::LargeHere { transfer } => {
                 if let Some(frame) = lane.mark(transfer)? {
-                    self.take_in(&on, lane, incoming, transfer, &frame)?;
+                    self.take_in(&on, lane, incoming, transfer, frame)?;
                 }
             }
             Frame::LargeDone { transfer } => on.transfers().arrived(lane.index(), transfer),
+            Frame::LargeBack { transfer, reason } => on.take_large_back(lane, transfer, reason)?,
             Frame::Return(returned) => on.take_back(lane, returned)?,
             Frame::Settle { .. } | Frame::Settled { .. } | Frame::Notice { .. } => {
                 on.about_shard(lane, incoming, frame)?;
@@ -110,7 +120,7 @@ impl FrameSink for DataSink {
             }
             Ok(Frame::Ask(_) | Frame::Tell(_)) => match lane.came_early(transfer, &frame) {
                 Ok(true) => Ok(()),
-                Ok(false) => self.take_in(&on, lane, incoming, transfer, &frame),
+                Ok(false) => self.take_in(&on, lane, incoming, transfer, frame),
                 Err(violation) => Err(violation),
             },
             Ok(_) => Err(Violation::Meaning("not for a stream".to_owned())),
@@ -146,15 +156,55 @@ impl DataSink {
         lane: &Rc<Lane>,
         incoming: &Arc<Incoming>,
         transfer: u64,
-        frame: &[u8],
+        frame: Bytes,
     ) -> Result<(), Violation> {
-        let taken = match Frame::decode(frame)? {
-            Frame::Ask(ask) => self.message(on, lane, incoming, Some(ask.call), (ask.head, ask.payload)),
-            Frame::Tell(tell) => self.message(on, lane, incoming, None, (tell.head, tell.payload)),
-            _ => Err(Violation::Meaning("not for a stream".to_owned())),
+        let (call, shard) = match Frame::decode(&frame)? {
+            Frame::Ask(ask) => (Some(ask.call), ask.head.shard),
+            Frame::Tell(tell) => (None, tell.head.shard),
+            _ => return Err(Violation::Meaning("not for a stream".to_owned())),
         };
-        lane.say(&Frame::LargeDone { transfer });
-        taken
+        let Some(kind) = on.any_kind(shard.kind.into()) else {
+            return Err(Violation::Meaning(format!("no kind has number {}", shard.kind)));
+        };
+        if let Some(call) = call {
+            lane.inbound().borrow_mut().open(call).map_err(|fault| Violation::Meaning(fault.to_string()))?;
+        }
+        let (lane, incoming) = (Rc::clone(lane), Arc::clone(incoming));
+        kind.submit_large(LargeArrived { lane, incoming, transfer, frame, call }, on)
+    }
+}
+
+impl LargeArrived {
+    /// What is in the frame.
+    pub(crate) fn message(&self) -> Result<(Head<'_>, Bytes), Violation> {
+        match Frame::decode(&self.frame)? {
+            Frame::Ask(ask) => Ok((ask.head, self.frame.slice_ref(ask.payload))),
+            Frame::Tell(tell) => Ok((tell.head, self.frame.slice_ref(tell.payload))),
+            _ => Err(Violation::Meaning("not for a stream".to_owned())),
+        }
+    }
+
+    /// Whether it goes on from here; otherwise it has been sent back.
+    pub(crate) fn may_enter(&self, shard: ShardRef, serving: bool, on: &ArbiterLocal) -> bool {
+        match on.judge(&self.incoming, shard, serving) {
+            Verdict::Return(reason) => {
+                on.send_large_back(&self.lane, self.call, self.transfer, reason);
+                false
+            }
+            _ => true,
+        }
+    }
+
+    /// The way back of its reply; the sender's room for it is taken while this lives.
+    pub(crate) fn way_back(&self) -> LaneWay {
+        LaneWay { held: Held::take(&self.incoming, self.frame.len() + PER_JOB), call: self.call }
+    }
+
+    /// It is in its actor's inbox, or refused for good: what waits behind it may come.
+    pub(crate) fn done(&self) {
+        if self.lane.is_connected_by(&self.incoming) {
+            self.lane.say(&Frame::LargeDone { transfer: self.transfer });
+        }
     }
 }
 

@@ -17,9 +17,11 @@ use archipelago_protocol::message::CodecId;
 use archipelago_protocol::peer::Seat;
 use archipelago_protocol::time::Millis;
 use bytes::{Bytes, BytesMut};
+use tokio::sync::Semaphore;
 
 use super::drive::Violation;
 use super::incoming::Incoming;
+use super::large::AT_ONCE;
 use super::peer::Peer;
 use super::seat::SeatLocal;
 
@@ -33,6 +35,8 @@ pub(crate) struct Lane {
     outbox: RefCell<Outbox<Box<dyn Waiting>>>,
     /// Large messages whose place has come and who have not, and those that came before their place.
     large: RefCell<Large>,
+    /// Who may hold a large message as bytes.
+    large_turns: Arc<Semaphore>,
     /// What was thrown out for lack of room and nobody has been told of yet.
     overflow: RefCell<Vec<Dropped<Box<dyn Waiting>>>>,
     inbound: RefCell<InboundCalls>,
@@ -105,6 +109,7 @@ impl Lane {
             outbox: RefCell::new(Outbox::new(index, settings)),
             overflow: RefCell::default(),
             large: RefCell::default(),
+            large_turns: Arc::new(Semaphore::new(AT_ONCE)),
             connection: RefCell::default(),
             looked_again: Cell::new(Millis::ZERO),
             writer: RefCell::default(),
@@ -312,6 +317,11 @@ impl Lane {
     pub(super) fn streams(&self) -> Option<(Arc<Incoming>, Arc<dyn Streams>)> {
         let connection = self.connection.borrow();
         connection.as_ref().map(|now| (Arc::clone(&now.incoming), Arc::clone(&now.streams)))
+    }
+
+    /// Who may hold a large message to this lane as bytes.
+    pub(super) const fn large_turns(&self) -> &Arc<Semaphore> {
+        &self.large_turns
     }
 
     /// The longest payload that travels in a frame.

@@ -17,7 +17,7 @@ use archipelago_protocol::message::{Codec, CodecError};
 use archipelago_protocol::time::Millis;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use serde::Serialize;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::incoming::{Held, Incoming};
 use super::lane::{Lane, Waiting};
@@ -130,10 +130,14 @@ impl Outgoing {
     async fn run(self, on: &Rc<ArbiterLocal>) -> Result<(), CallError> {
         let Self { lane, call, frame, write, transfer, mut arrived } = self;
         let largest = on.node().settings().remote.largest;
+        let Some(_turn) = turn(on.node(), &lane, call).await else {
+            return Err(give_up(&lane, call, CallError::NoRoute { reason: "its turn did not come".into() }));
+        };
         let frame = match encode(on.node().env(), frame, write, largest).await {
             Ok(frame) => frame,
             Err(error) => return Err(give_up(&lane, call, error)),
         };
+        on.transfers().keep(lane.index(), transfer, &frame);
         let connected = ready(on.node(), &lane, call).await;
         let Some(streams) = connected else {
             return Err(CallError::NoRoute { reason: "no connection".into() });
@@ -159,6 +163,28 @@ fn give_up(lane: &Lane, call: Option<CorrelationId>, error: CallError) -> CallEr
     error
 }
 
+/// Waits until few enough large messages of the lane are in memory as bytes; `None` if that does not come to pass in time.
+async fn turn(node: &NodeShared, lane: &Lane, call: Option<CorrelationId>) -> Option<OwnedSemaphorePermit> {
+    let until = node.env().now() + node.settings().remote.tell_ttl;
+    loop {
+        if let Ok(turn) = Arc::clone(lane.large_turns()).try_acquire_owned() {
+            return Some(turn);
+        }
+        if is_over(node, lane, call, until) {
+            return None;
+        }
+        node.env().sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Whether a large message need not be sent any more: its call has ended, or the time for a tell is over.
+fn is_over(node: &NodeShared, lane: &Lane, call: Option<CorrelationId>, until: Millis) -> bool {
+    match call {
+        Some(call) => !lane.outbox().borrow().is_pending(call),
+        None => node.env().now() >= until,
+    }
+}
+
 /// Waits until the lane is connected and the call, if there is one, was given to the connection; `None` if that does not
 /// come to pass in time.
 async fn ready(node: &NodeShared, lane: &Lane, call: Option<CorrelationId>) -> Option<Arc<dyn Streams>> {
@@ -168,8 +194,7 @@ async fn ready(node: &NodeShared, lane: &Lane, call: Option<CorrelationId>) -> O
         if let (true, Some((_, streams))) = (given, lane.streams()) {
             return Some(streams);
         }
-        let over = call.is_some_and(|call| !lane.outbox().borrow().is_pending(call));
-        if over || (call.is_none() && node.env().now() >= until) {
+        if is_over(node, lane, call, until) {
             return None;
         }
         node.env().sleep(LOOK_EVERY).await;
@@ -255,7 +280,7 @@ pub(super) async fn receive(
     seat: Rc<SeatLocal>,
     streams: Arc<dyn Streams>,
 ) {
-    let at_once = Arc::new(tokio::sync::Semaphore::new(AT_ONCE));
+    let at_once = Arc::new(Semaphore::new(AT_ONCE));
     loop {
         let Ok(place) = Arc::clone(&at_once).acquire_owned().await else { return };
         let Ok(stream) = streams.next().await else { return };
@@ -307,7 +332,7 @@ const NO_TRANSFER: u64 = 0;
 const LOOK_EVERY: Millis = Millis(2);
 /// Transfer and length.
 const HEAD: usize = 16;
-/// Large frames that are received at once from one peer arbiter.
-const AT_ONCE: usize = 4;
+/// Large frames that are sent at once to, and received at once from one peer arbiter.
+pub(super) const AT_ONCE: usize = 4;
 /// What a frame may have beyond its payload.
 const SLACK: usize = 4 << 10;

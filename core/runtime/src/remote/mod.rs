@@ -29,7 +29,7 @@ mod transport_actor;
 pub use connector::{AskError, Connector};
 pub use control::Service;
 pub(crate) use control::Services;
-pub(crate) use data::{Arrived, DataSink, LaneWay};
+pub(crate) use data::{Arrived, DataSink, LaneWay, LargeArrived};
 pub(crate) use drive::Violation;
 pub(crate) use keeper::open_control;
 pub use locator::{DirectoryLocator, Location, Locator, Place, StaticLocator};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::{CorrelationId, Generation};
 use archipelago_protocol::link::{Drained, Frame, Head, Hint, ReturnReason, Returned, ShardRef, Unsent};
-use archipelago_protocol::message::Codec;
+use archipelago_protocol::message::{Codec, MessageFlags};
 use archipelago_protocol::route::{LaneId, Place, Refusals, RouteEvent, Verdict};
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
@@ -50,25 +50,22 @@ impl ArbiterLocal {
         }
         metrics::counter!("archipelago_messages_returned_total").increment(1);
         let (head, payload) = message;
-        if payload.len() + RETURN_HEAD > lane.frame_limit() {
-            return self.refuse_large(lane, call, &head);
-        }
         lane.say(&Frame::Return(Returned { reason, call, head, payload }));
     }
 
-    /// A large message is not sent back: its sender is told, or it becomes a dead letter.
-    fn refuse_large(&self, lane: &Lane, call: Option<CorrelationId>, head: &Head<'_>) {
-        let error =
-            CallError::NoRoute { reason: "the actor is on another node, and the message is large".into() };
-        match call {
-            Some(call) => lane.say(&Frame::Fail { call, error }),
-            None => {
-                let kind =
-                    self.node().kinds().get(usize::from(head.shard.kind)).map_or("?", |kind| kind.name());
-                let target = format!("{}::{kind}/{}", self.node().namespace(), head.key);
-                self.node().dead_letter(target, "a large message", &error);
-            }
-        }
+    /// Sends the news back that a large message was not taken; its sender still has it.
+    pub(super) fn send_large_back(
+        &self,
+        lane: &Lane,
+        call: Option<CorrelationId>,
+        transfer: u64,
+        reason: ReturnReason,
+    ) {
+        let waits = call.is_none_or(|call| lane.inbound().borrow_mut().close(call));
+        metrics::counter!("archipelago_messages_returned_total").increment(1);
+        // Without a caller nobody wants it again, but what waits behind it does.
+        let frame = if waits { Frame::LargeBack { transfer, reason } } else { Frame::LargeDone { transfer } };
+        lane.say(&frame);
     }
 
     // ---- taking back ----
@@ -76,15 +73,50 @@ impl ArbiterLocal {
     /// A message of ours came back.
     pub(super) fn take_back(self: &Rc<Self>, lane: &Lane, returned: Returned<'_>) -> Result<(), Violation> {
         let Returned { reason, call, head, payload } = returned;
+        let parcel = self.unstarted(lane, call, &head, Bytes::copy_from_slice(payload))?;
+        self.return_to_route(lane, parcel, reason);
+        Ok(())
+    }
+
+    /// A large message of ours was not taken. What waits behind it stays behind it.
+    pub(super) fn take_large_back(
+        self: &Rc<Self>,
+        lane: &Lane,
+        transfer: u64,
+        reason: ReturnReason,
+    ) -> Result<(), Violation> {
+        let Some(kept) = self.transfers().take_back(lane.index(), transfer) else { return Ok(()) };
+        let (call, head, payload) = match Frame::decode(&kept)? {
+            Frame::Ask(ask) => (Some(ask.call), ask.head, ask.payload),
+            Frame::Tell(tell) => (None, tell.head, tell.payload),
+            _ => return Ok(()),
+        };
+        let parcel = self.unstarted(lane, call, &head, kept.slice_ref(payload))?;
+        let behind = self.transfers().release(parcel.shard, parcel.target.hash, transfer);
+        self.return_to_route(lane, parcel, reason);
+        behind.into_iter().for_each(|parcel| self.park(parcel));
+        Ok(())
+    }
+
+    /// A message that came back, as it was before it left; its call ends on the lane and goes on with the message.
+    fn unstarted(
+        &self,
+        lane: &Lane,
+        call: Option<CorrelationId>,
+        head: &Head<'_>,
+        payload: Bytes,
+    ) -> Result<Parked, Violation> {
         let own = call.and_then(|call| lane.outbox().borrow().deadline(call)).unwrap_or(Millis::MAX);
         let waiter = call.and_then(|call| lane.outbox().borrow_mut().end(call));
         // The time to live is that of the sending: a detour must not give a call more time.
         let deadline = head.ttl.map_or(own, |ttl| own.min(self.node().env().now() + ttl));
-        let parcel = self.repack(lane, &head, payload, (call.is_some(), waiter), deadline)?;
-        let local_only = head.flags.contains(archipelago_protocol::message::MessageFlags::IS_LOCAL_ONLY);
+        self.repack(lane, head, payload, (call.is_some(), waiter), deadline)
+    }
+
+    fn return_to_route(self: &Rc<Self>, lane: &Lane, parcel: Parked, reason: ReturnReason) {
+        let local_only = parcel.head.flags.contains(MessageFlags::IS_LOCAL_ONLY);
         let from = lane.peer().id();
         self.route(parcel.shard, RouteEvent::Returned { from, message: parcel, local_only, reason });
-        Ok(())
     }
 
     /// Makes a message of this node again of what was sent to another. Its call may have ended meanwhile; its route must
@@ -93,7 +125,7 @@ impl ArbiterLocal {
         &self,
         lane: &Lane,
         head: &Head<'_>,
-        payload: &[u8],
+        payload: Bytes,
         (asks, waiter): (bool, Option<Box<dyn Waiting>>),
         deadline: Millis,
     ) -> Result<Parked, Violation> {
@@ -111,7 +143,7 @@ impl ArbiterLocal {
         let codec = Codec::from_id(head.codec).map_err(|_| meaning("another codec"))?;
         let job = head_again(head, asks, deadline);
         let expires = self.expires(&job);
-        let (name, payload, ended) = (name.into(), Bytes::copy_from_slice(payload), asks && waiter.is_none());
+        let (name, ended) = (name.into(), asks && waiter.is_none());
         let body = EncodedOutbound { id, name, codec, payload, waiter, ended };
         Ok(Box::new(Parcel { shard, target, head: job, expires, body }))
     }
@@ -222,6 +254,7 @@ impl ArbiterLocal {
                 return None;
             }
         };
+        let payload = Bytes::copy_from_slice(payload);
         self.repack(lane, &head, payload, (waiter.is_some(), waiter), deadline).ok()
     }
 
@@ -246,9 +279,6 @@ fn head_again(head: &Head<'_>, asks: bool, deadline: Millis) -> JobHead {
 fn lane_id(incoming: &Incoming) -> LaneId {
     LaneId(incoming.connection().0)
 }
-
-/// What a returned message has besides its payload, at most.
-const RETURN_HEAD: usize = 512;
 
 /// How often a lane that settles looks whether all it took is done.
 const SETTLE_LOOK: Millis = Millis(10);

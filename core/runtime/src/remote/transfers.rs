@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 
 use archipelago_protocol::time::Millis;
+use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::outbound::Parked;
@@ -17,10 +18,18 @@ use crate::catalog::Target;
 #[derive(Default)]
 pub(crate) struct Transfers {
     next: RefCell<u64>,
-    /// Whoever waits for the arrival of a transfer, by lane and number.
-    arrivals: RefCell<BTreeMap<(u16, u64), oneshot::Sender<()>>>,
+    /// The transfers that have not arrived, by lane and number.
+    under_way: RefCell<BTreeMap<(u16, u64), UnderWay>>,
     /// What waits behind large messages, by actor.
     behind: RefCell<BTreeMap<(Shard, u64), Queue>>,
+}
+
+/// A transfer that has not arrived.
+struct UnderWay {
+    /// Whoever waits for its arrival.
+    news: oneshot::Sender<()>,
+    /// What is sent, once that is encoded: it may come back.
+    frame: Option<Bytes>,
 }
 
 /// What waits behind one large message.
@@ -46,21 +55,33 @@ impl Transfers {
         let mut next = self.next.borrow_mut();
         *next += 1;
         let (arrived, news) = oneshot::channel();
-        self.arrivals.borrow_mut().insert((lane, *next), arrived);
+        self.under_way.borrow_mut().insert((lane, *next), UnderWay { news: arrived, frame: None });
         (*next, news)
+    }
+
+    /// Keeps what is sent until it has arrived.
+    pub(super) fn keep(&self, lane: u16, transfer: u64, frame: &Bytes) {
+        if let Some(under_way) = self.under_way.borrow_mut().get_mut(&(lane, transfer)) {
+            under_way.frame = Some(frame.clone());
+        }
+    }
+
+    /// A transfer was not taken: here it is again.
+    pub(super) fn take_back(&self, lane: u16, transfer: u64) -> Option<Bytes> {
+        let UnderWay { news, frame } = self.under_way.borrow_mut().remove(&(lane, transfer))?;
+        // The sender of the transfer may have given up.
+        let _ = news.send(());
+        frame
     }
 
     /// A transfer has arrived whole.
     pub(super) fn arrived(&self, lane: u16, transfer: u64) {
-        if let Some(news) = self.arrivals.borrow_mut().remove(&(lane, transfer)) {
-            // The sender of the transfer may have given up.
-            let _ = news.send(());
-        }
+        self.take_back(lane, transfer);
     }
 
     /// The connection is lost: nothing that was under way over this lane will be reported.
     pub(super) fn lane_lost(&self, lane: u16) {
-        self.arrivals.borrow_mut().retain(|(of, _), _| *of != lane);
+        self.under_way.borrow_mut().retain(|(of, _), _| *of != lane);
     }
 
     /// From now on messages to this actor wait.
