@@ -47,6 +47,7 @@ fn remote_settings(settings: &Settings, store: String) -> RemoteSettings {
     remote.lane_bytes = bytes(lanes.bytes);
     remote.lane_calls = bound(lanes.calls.get());
     remote.window_bytes = bytes(lanes.window);
+    remote.answer_bytes = bytes(lanes.answers);
     remote.frame = bytes(lanes.frame);
     remote.largest = bytes(lanes.largest);
     remote.tell_ttl = Millis::from_duration(lanes.tell_ttl);
@@ -106,6 +107,7 @@ mod tests {
             ("lanes.bytes", "1 MiB"),
             ("lanes.calls", "2"),
             ("lanes.window", "3 MiB"),
+            ("lanes.answers", "5 MiB"),
             ("lanes.frame", "4 KiB"),
             ("lanes.largest", "5 MiB"),
             ("lanes.tell_ttl", "6s"),
@@ -122,6 +124,7 @@ mod tests {
         expected.lane_bytes = 1 << 20;
         expected.lane_calls = 2;
         expected.window_bytes = 3 << 20;
+        expected.answer_bytes = 5 << 20;
         expected.frame = 4 << 10;
         expected.largest = 5 << 20;
         expected.tell_ttl = Millis(6_000);

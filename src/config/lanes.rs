@@ -21,6 +21,9 @@ pub struct LaneSettings {
     pub calls: NonZeroU32,
     /// Bytes of messages from one lane that may wait for their actors; beyond it the lane is not read.
     pub window: Size,
+    /// Bytes of answers that may wait for an arbiter of another node that does not read them; beyond it the connection is
+    /// closed.
+    pub answers: Size,
     /// The longest frame on a lane, at least 4 KiB; what is longer takes a stream of its own.
     pub frame: Size,
     /// The largest message at all, at least a frame.
@@ -43,6 +46,7 @@ impl Default for LaneSettings {
             bytes: Size::from_bytes(8 << 20),
             calls: count::<65_536>(),
             window: Size::from_bytes(8 << 20),
+            answers: Size::from_bytes(256 << 20),
             frame: Size::from_bytes(1 << 20),
             largest: Size::from_bytes(64 << 20),
             tell_ttl: Duration::from_secs(5),

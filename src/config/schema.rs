@@ -115,7 +115,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 41] = [
+static KEYS: [Key; 42] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -151,6 +151,7 @@ static KEYS: [Key; 41] = [
     Key::of::<Room>(&["lanes", "bytes"]),
     Key::of::<NonZeroU32>(&["lanes", "calls"]),
     Key::of::<Room>(&["lanes", "window"]),
+    Key::of::<Room>(&["lanes", "answers"]),
     Key::of::<Room>(&["lanes", "frame"]),
     Key::of::<Room>(&["lanes", "largest"]),
     Key::of::<Span>(&["lanes", "tell_ttl"]),

@@ -3,7 +3,6 @@
 mod client;
 mod fate;
 mod island;
-mod known;
 mod outcome;
 mod plan;
 mod settle;
@@ -45,7 +44,7 @@ pub fn run_remote_seed(seed: u64, length: Duration) -> Outcome {
         simulation = simulation.node_in(plan.ppm[index], builder(&plan, index, Arc::clone(&shared)));
     }
     let run = simulation.run(async |world| {
-        let truth = Truth::new(world.true_clock(), Arc::clone(world.beats()), plan.judges_order());
+        let truth = Truth::new(world.true_clock(), Arc::clone(world.beats()));
         // The nodes were started before there was a truth; they have had no message yet.
         let truth = Arc::clone(shared.get_or_init(|| truth));
         script(&plan, &world, &truth, &mut rng, length).await;

@@ -10,7 +10,6 @@ use archipelago_protocol::identity::NodeAddress;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::NodeSettings;
 
-use super::known;
 use crate::world::bind_of;
 
 /// One seed's choice.
@@ -113,11 +112,6 @@ impl Plan {
     /// True if nodes may have to be restarted.
     pub(crate) const fn restarts(&self) -> bool {
         self.crashes || self.pauses || self.store_faults
-    }
-
-    /// Whether the order of one sender's messages counts.
-    pub(crate) const fn judges_order(&self) -> bool {
-        !(known::RESTARTED_NODES_LOSE_ORDER && self.restarts())
     }
 
     /// The numbers of one node.

@@ -7,7 +7,6 @@ use archipelago::CallOptions;
 use archipelago_runtime::env::from_outside;
 
 use super::island::{Quick, ask};
-use super::known;
 use super::outcome::report;
 use super::plan::{NODES, Plan, TELL_TTL};
 use super::truth::{ActorNumber, Sending, Truth};
@@ -56,8 +55,7 @@ async fn reach(plan: &Plan, world: &World, truth: &Arc<Truth>, index: usize, kin
         last = Some(format!("{answer:?}"));
         TrueClock::sleep(Duration::from_millis(100)).await;
     }
-    let excused = known::RESTARTED_NODES_ARE_LOST && plan.restarts();
-    truth.check(Invariant::HealsAfterFaults, last.is_none() || excused, || {
+    truth.check(Invariant::HealsAfterFaults, last.is_none(), || {
         format!("node {index} does not reach kind {kind} for {HEAL_LIMIT:?}, and last: {last:?}")
     });
 }

@@ -22,8 +22,6 @@ pub(crate) struct Truth {
     judge: Judge,
     lives: Lives,
     inner: Mutex<Inner>,
-    /// Whether the order of messages counts in this run.
-    judges_order: bool,
 }
 
 #[derive(Default)]
@@ -82,9 +80,9 @@ struct ActorFacts {
 }
 
 impl Truth {
-    pub(crate) fn new(clock: TrueClock, beats: Arc<Beats>, judges_order: bool) -> Arc<Self> {
+    pub(crate) fn new(clock: TrueClock, beats: Arc<Beats>) -> Arc<Self> {
         let (judge, lives) = (Judge::default(), Lives::new(beats));
-        Arc::new(Self { clock, judge, lives, judges_order, inner: Mutex::default() })
+        Arc::new(Self { clock, judge, lives, inner: Mutex::default() })
     }
 
     // ---- what senders note ----
@@ -171,8 +169,7 @@ impl Truth {
         if !sending.large {
             inner.newest_small[actor.kind] = inner.newest_small[actor.kind].max(ticket);
         }
-        let sender = sending.sender.filter(|_| self.judges_order);
-        let last = sender.and_then(|sender| inner.last.insert((sender, actor), ticket));
+        let last = sending.sender.and_then(|sender| inner.last.insert((sender, actor), ticket));
         let running = inner.actors.entry(actor).or_default().running.entry(life).or_default();
         *running += 1;
         let alone = *running == 1;

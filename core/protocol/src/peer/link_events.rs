@@ -82,6 +82,11 @@ pub enum LinkEvent {
         /// Why.
         code: CloseCode,
     },
+    /// Another link to the same peer was connected at this time: the peer can be reached.
+    PeerReached {
+        /// When.
+        at: Millis,
+    },
     /// The time asked for by [`LinkAction::WakeAt`] has come.
     WokeUp,
     /// The peer is gone for good, or this node stops.

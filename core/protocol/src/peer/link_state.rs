@@ -33,6 +33,8 @@ pub struct PeerLink {
     /// The next loss is answered by a dial at once.
     quick: bool,
     up_since: Millis,
+    /// When the wait before the next dial began.
+    failed_at: Millis,
 }
 
 impl PeerLink {
@@ -55,6 +57,7 @@ impl PeerLink {
             wanted: false,
             quick: true,
             up_since: Millis::ZERO,
+            failed_at: Millis::ZERO,
         }
     }
 
@@ -76,6 +79,7 @@ impl PeerLink {
             LinkEvent::Hello { connection, peer_attempt } => self.on_hello(now, connection, peer_attempt),
             LinkEvent::Lost { connection } => self.on_end(now, random, connection, None),
             LinkEvent::Closed { connection, code } => self.on_end(now, random, connection, Some(code)),
+            LinkEvent::PeerReached { at } => self.on_peer_reached(now, at),
             LinkEvent::WokeUp => self.on_woke_up(now, random),
             LinkEvent::Stop => self.on_stop(),
         }
@@ -136,7 +140,7 @@ impl PeerLink {
         match failure {
             DialFailure::Unreachable => {
                 let wait = self.backoff.next(random);
-                self.retry_at(now + wait)
+                self.retry_after(now, wait)
             }
             DialFailure::Refused => self.refused(now, random),
             DialFailure::Race => {
@@ -185,12 +189,20 @@ impl PeerLink {
         match code {
             _ if !self.wanted => self.idle(),
             Some(CloseCode::Mismatch | CloseCode::Protocol) => self.refused(now, random),
-            Some(CloseCode::Stopping) => self.retry_at(now + self.backoff.at_the_cap(random)),
+            Some(CloseCode::Stopping) => self.retry_after(now, self.backoff.at_the_cap(random)),
             _ if self.quick => self.redial(now),
             _ => {
                 let wait = self.backoff.next(random);
-                self.retry_at(now + wait)
+                self.retry_after(now, wait)
             }
+        }
+    }
+
+    /// What is known to be reachable need not be waited for; once, until the next failure.
+    fn on_peer_reached(&mut self, now: Millis, at: Millis) -> Vec<LinkAction> {
+        match self.state {
+            LinkState::Backoff { .. } if at > self.failed_at => self.dial(now),
+            _ => Vec::new(),
         }
     }
 
@@ -262,7 +274,9 @@ impl PeerLink {
         vec![LinkAction::Report(LinkReport::Disconnected { retry_at: None })]
     }
 
-    fn retry_at(&mut self, until: Millis) -> Vec<LinkAction> {
+    fn retry_after(&mut self, now: Millis, wait: Millis) -> Vec<LinkAction> {
+        let until = now + wait;
+        self.failed_at = now;
         self.state = LinkState::Backoff { until };
         vec![
             LinkAction::Report(LinkReport::Disconnected { retry_at: Some(until) }),
@@ -272,7 +286,7 @@ impl PeerLink {
 
     fn refused(&mut self, now: Millis, random: u64) -> Vec<LinkAction> {
         let mut actions = vec![LinkAction::Report(LinkReport::Refused)];
-        actions.extend(self.retry_at(now + self.backoff.at_the_cap(random)));
+        actions.extend(self.retry_after(now, self.backoff.at_the_cap(random)));
         actions
     }
 

@@ -9,8 +9,10 @@
 
 mod entry;
 mod events;
+mod patience;
 mod refusals;
 
 pub use entry::RouteEntry;
 pub use events::{RouteAction, RouteEvent, RouteRefusal, RouteState};
+pub use patience::Patience;
 pub use refusals::{LaneId, Place, Refusals, Verdict};

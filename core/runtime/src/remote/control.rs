@@ -45,19 +45,23 @@ impl ControlSink {
         let _ = self.seat.set(Rc::downgrade(seat));
     }
 
-    fn serve(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, request: Request) {
+    fn serve(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, request: Request) -> Result<(), Violation> {
         let Some(service) = self.node.services().get(&request.service).cloned() else {
             let reason = format!("the node has no service {}", request.service);
             answer(lane, incoming, request.call, Err(CallError::NoRoute { reason: reason.into() }));
-            return;
+            return Ok(());
         };
+        lane.request_waits()?;
         let (lane, incoming, node) = (Rc::clone(lane), Arc::clone(incoming), Arc::clone(&self.node));
         self.node.env().spawn(Box::pin(async move {
             let served = service.serve(lane.peer().id(), request.payload);
-            if let Some(answered) = within(node.env(), request.ttl, served).await {
+            let answered = within(node.env(), request.ttl, served).await;
+            lane.request_over();
+            if let Some(answered) = answered {
                 answer(&lane, &incoming, request.call, answered);
             }
         }));
+        Ok(())
     }
 }
 
@@ -74,7 +78,7 @@ impl FrameSink for ControlSink {
         match frame {
             Frame::Service { call, ttl, service, payload } => {
                 let payload = Bytes::copy_from_slice(payload);
-                self.serve(lane, incoming, Request { call, ttl, service, payload });
+                self.serve(lane, incoming, Request { call, ttl, service, payload })?;
             }
             Frame::Reply { call, codec, payload } => {
                 lane.end_with_reply(call, codec, Payload::Small(payload), &seat)

@@ -123,6 +123,11 @@ impl FrameSink for DataSink {
                 Ok(false) => self.take_in(&on, lane, incoming, transfer, frame),
                 Err(violation) => Err(violation),
             },
+            // Its sender has given it up after it was announced.
+            Ok(Frame::Void) => {
+                lane.forget_large(transfer);
+                Ok(())
+            }
             Ok(_) => Err(Violation::Meaning("not for a stream".to_owned())),
             Err(error) => Err(error.into()),
         };

@@ -13,6 +13,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use super::incoming::Incoming;
 use super::lane::Lane;
+use super::settings::RemoteSettings;
 
 /// Takes the frames that come over a lane.
 pub(crate) trait FrameSink {
@@ -84,6 +85,8 @@ pub(super) struct Drive {
     input: Box<dyn RecvStream>,
     read: BytesMut,
     frame: usize,
+    /// How many bytes of answers may wait for a peer that asks and does not read.
+    answers: usize,
 }
 
 impl Drive {
@@ -92,9 +95,11 @@ impl Drive {
         incoming: Arc<Incoming>,
         sink: Rc<dyn FrameSink>,
         (out, input): (Box<dyn SendStream>, Box<dyn RecvStream>),
-        (read, frame): (BytesMut, usize),
+        read: BytesMut,
+        settings: &RemoteSettings,
     ) -> Self {
-        Self { lane, incoming, sink, out, batch: Bytes::new(), input, read, frame }
+        let (frame, answers) = (super::longest_frame(settings), settings.answer_bytes);
+        Self { lane, incoming, sink, out, batch: Bytes::new(), input, read, frame, answers }
     }
 
     /// Writes until nothing waits or the network takes no more.
@@ -141,6 +146,12 @@ impl Drive {
         while let Some((frame, used)) = next_frame(&self.read[at..], self.frame)? {
             self.sink.take(&self.lane, &self.incoming, Frame::decode(frame)?)?;
             at += used;
+        }
+        if self.lane.unread_answers() > self.answers {
+            return Err(Violation::Meaning(format!(
+                "more than {} bytes of answers are not read",
+                self.answers
+            )));
         }
         self.read.advance(at);
         Ok(())

@@ -15,6 +15,7 @@ use archipelago_protocol::identity::CorrelationId;
 use archipelago_protocol::link::{Dropped, Frame, InboundCalls, Outbox, OutboxSettings, Refused};
 use archipelago_protocol::message::CodecId;
 use archipelago_protocol::peer::Seat;
+use archipelago_protocol::route::Patience;
 use archipelago_protocol::time::Millis;
 use bytes::{Bytes, BytesMut};
 use tokio::sync::Semaphore;
@@ -41,8 +42,12 @@ pub(crate) struct Lane {
     overflow: RefCell<Vec<Dropped<Box<dyn Waiting>>>>,
     inbound: RefCell<InboundCalls>,
     connection: RefCell<Option<Connected>>,
-    /// When what waits was last sent to look for its way again.
-    looked_again: Cell<Millis>,
+    /// When the peer was last reached by another link, as far as this lane's has been told.
+    reached: Cell<Millis>,
+    /// How long what waits without a connection does so.
+    patience: Cell<Patience>,
+    /// Requests of the peer that wait for something before they are answered: settles and services.
+    waiting_requests: Cell<usize>,
     writer: RefCell<Option<Waker>>,
 }
 
@@ -87,10 +92,10 @@ impl Payload<'_> {
     }
 }
 
-/// How long messages wait for a lost connection before they look for another way.
-const LOOK_AGAIN: Millis = Millis(1_000);
 /// Large messages that may be announced and not there yet.
 const MOST_EXPECTED: usize = 65_536;
+/// Settles and requests to services that may wait at a time: one for every shard of a few hundred kinds.
+const MOST_REQUESTS: usize = 65_536;
 /// Large messages that may be there before they are announced.
 const MOST_EARLY: usize = 16;
 
@@ -111,7 +116,9 @@ impl Lane {
             large: RefCell::default(),
             large_turns: Arc::new(Semaphore::new(AT_ONCE)),
             connection: RefCell::default(),
-            looked_again: Cell::new(Millis::ZERO),
+            reached: Cell::new(Millis::ZERO),
+            patience: Cell::default(),
+            waiting_requests: Cell::new(0),
             writer: RefCell::default(),
         }
     }
@@ -270,6 +277,22 @@ impl Lane {
         Ok(true)
     }
 
+    /// Nothing more comes of a large message that may have been announced.
+    pub(super) fn forget_large(&self, transfer: u64) {
+        self.large.borrow_mut().expected.remove(&transfer);
+    }
+
+    /// The newest large message that was announced and is not there yet.
+    pub(super) fn newest_announced(&self) -> Option<u64> {
+        self.large.borrow().expected.last().copied()
+    }
+
+    /// Whether a large message is still to come that was announced no later than `newest`.
+    pub(super) fn awaits_large(&self, newest: Option<u64>) -> bool {
+        let large = self.large.borrow();
+        newest.is_some_and(|newest| large.expected.first().is_some_and(|oldest| *oldest <= newest))
+    }
+
     /// The calls that came over the present connection.
     pub(super) const fn inbound(&self) -> &RefCell<InboundCalls> {
         &self.inbound
@@ -282,12 +305,34 @@ impl Lane {
 
     /// Whether what waits without a connection should look for its way again: its actor may live elsewhere by now.
     pub(super) fn should_look_again(&self, now: Millis) -> bool {
-        let waits = !self.is_connected() && self.outbox.borrow().waiting_bytes() > 0;
-        let since = self.looked_again.get();
-        if !waits || since == Millis::ZERO || now.since(since) >= LOOK_AGAIN {
-            self.looked_again.set(if waits { now } else { Millis::ZERO });
+        let waits = self.outbox.borrow().waiting_bytes() > 0;
+        let mut patience = self.patience.get();
+        let over = patience.is_over(now, self.is_connected(), waits);
+        self.patience.set(patience);
+        over
+    }
+
+    /// Whether its link has not been told yet that the peer was reached at this time.
+    pub(super) fn is_news(&self, at: Millis) -> bool {
+        self.reached.replace(at) < at
+    }
+
+    /// A request of the peer waits before it is answered, until [`request_over`](Self::request_over).
+    pub(super) fn request_waits(&self) -> Result<(), Violation> {
+        if self.waiting_requests.get() >= MOST_REQUESTS {
+            return Err(Violation::Meaning("too many requests are under way".to_owned()));
         }
-        waits && since > Millis::ZERO && now.since(since) >= LOOK_AGAIN
+        self.waiting_requests.set(self.waiting_requests.get() + 1);
+        Ok(())
+    }
+
+    pub(super) fn request_over(&self) {
+        self.waiting_requests.set(self.waiting_requests.get().saturating_sub(1));
+    }
+
+    /// How many bytes of answers wait for the peer to read them.
+    pub(super) fn unread_answers(&self) -> usize {
+        self.outbox.borrow().answer_bytes()
     }
 
     // ---- getters ----

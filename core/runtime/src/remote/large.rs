@@ -79,14 +79,17 @@ pub(super) fn send_message<B: Outbound + ?Sized>(
     let (name, id, hash, on) = (body.name().to_owned(), target.id.clone(), target.hash, Rc::clone(on));
     let env = Arc::clone(on.node().env());
     env.spawn(Box::pin(async move {
-        if let Err(error) = job.run(&on).await {
+        let lane = Rc::clone(&job.lane);
+        let sent = job.run(&on).await;
+        for parcel in on.transfers().release(shard, hash, transfer) {
+            on.park(parcel);
+        }
+        if let Err(error) = sent {
             tracing::debug!(%error, "a large message was not sent");
             if call.is_none() {
                 on.node().dead_letter(id.to_string(), &name, &error);
             }
-        }
-        for parcel in on.transfers().release(shard, hash, transfer) {
-            on.park(parcel);
+            withdraw(&lane, transfer).await;
         }
     }));
     Ok(())
@@ -152,6 +155,16 @@ impl Outgoing {
         // Without the news the connection is lost, which ends the wait as well.
         let _ = arrived.await;
         Ok(())
+    }
+}
+
+/// Tells the other side not to wait for a large message whose place it may have seen.
+async fn withdraw(lane: &Lane, transfer: u64) {
+    if let Some((_, streams)) = lane.streams() {
+        let mut nothing = BytesMut::new();
+        Frame::Void.encode(&mut nothing);
+        // With the connection the place is gone as well.
+        drop(send(&*streams, transfer, nothing.freeze()).await);
     }
 }
 

@@ -7,6 +7,7 @@ use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::{Namespace, NodeAddress, NodeId};
 use archipelago_protocol::link::Frame;
 use archipelago_protocol::peer::{Hello, PeerTables, Seat};
+use archipelago_protocol::time::Millis;
 
 use crate::events::DeadLetter;
 use crate::node::arbiter_of_shard;
@@ -81,6 +82,8 @@ fn open_seats(hello: &Hello) -> usize {
 #[derive(Default)]
 pub(crate) struct PeerBook {
     by_id: RwLock<BTreeMap<NodeId, Arc<Peer>>>,
+    /// When a link to a node was last connected.
+    reached: RwLock<BTreeMap<NodeId, Millis>>,
 }
 
 impl PeerBook {
@@ -109,8 +112,19 @@ impl PeerBook {
         by_id.values().find(|peer| peer.address() == address).cloned()
     }
 
+    /// A link to a node was connected.
+    pub(super) fn reached(&self, id: NodeId, now: Millis) {
+        self.reached.write().unwrap_or_else(PoisonError::into_inner).insert(id, now);
+    }
+
+    /// When a link to a node was last connected.
+    pub(super) fn last_reached(&self, id: NodeId) -> Option<Millis> {
+        self.reached.read().unwrap_or_else(PoisonError::into_inner).get(&id).copied()
+    }
+
     /// A node that will not come back.
     pub(super) fn forget(&self, id: NodeId) {
         self.by_id.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.reached.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 }

@@ -24,7 +24,7 @@ use crate::events::Event;
 
 // ---- messages ----
 
-/// The peer has dialled us and said who it is.
+/// The peer has dialled us and said who it is, and it fits.
 pub(super) struct Called(pub(super) Met);
 
 impl Message for Called {
@@ -35,6 +35,13 @@ impl Message for Called {
 pub(super) struct Wanted;
 
 impl Message for Wanted {
+    type Result = ();
+}
+
+/// Another link to the peer was connected at this time.
+pub(super) struct Reached(pub(super) Millis);
+
+impl Message for Reached {
     type Result = ();
 }
 
@@ -179,11 +186,11 @@ impl PeerActor {
         let hello = met.owes_welcome.then(|| self.our_hello(self.link.newest_attempt()));
         let ends = (met.connection.outgoing, met.connection.incoming);
         let (lane, sink) = (Rc::clone(&self.lane), Rc::clone(self.seat.sink()));
-        let limit = super::longest_frame(settings);
+        let settings = settings.clone();
         let (their_hello, rest, arrived) = (met.hello, met.rest, Arc::clone(&incoming));
         let drive = async move {
             let ends = handshake::let_in(ends, hello, &their_hello).await?;
-            Err(Drive::new(lane, arrived, sink, ends, (rest, limit)).await)
+            Err(Drive::new(lane, arrived, sink, ends, rest, &settings).await)
         };
         let ended = move |ended: Result<(), Ending>, actor: &mut Self, ctx: &mut Context<Self>| {
             if let Err(ending) = ended {
@@ -263,6 +270,10 @@ impl PeerActor {
         let (peer, seat) = (self.lane.peer().id(), self.seat.seat());
         tracing::info!(%peer, %seat, to = %self.lane.to(), ?report, trouble = self.trouble, "link");
         self.seat.node().remoting().link_changed(report);
+        if report == LinkReport::Connected {
+            let now = self.seat.node().env().now();
+            self.seat.node().remoting().book().reached(peer, now);
+        }
         if seat != Seat::Control {
             // The state of a peer is the state of its control link.
             return;
@@ -301,18 +312,17 @@ impl Handler<Called> for PeerActor {
     type Result = ();
 
     fn handle(&mut self, Called(met): Called, ctx: &mut Context<Self>) {
-        let ours = self.our_hello(self.link.newest_attempt());
-        if let Err(refusal) = archipelago_protocol::peer::negotiate(&ours, &met.hello) {
-            tracing::warn!(peer = %self.lane.peer().id(), %refusal, "a peer does not fit");
-            let address = Some(met.hello.node.address.clone());
-            self.seat.node().events().publish(Event::PeerRefused { address, reason: refusal.to_string() });
-            let told = async move { handshake::turn_away(met, &refusal).await };
-            ctx.spawn(told.into_actor(self));
-            return;
-        }
         let peer_attempt = met.hello.attempt;
         let connection = self.keep(met);
         self.apply(LinkEvent::Hello { connection, peer_attempt }, ctx);
+    }
+}
+
+impl Handler<Reached> for PeerActor {
+    type Result = ();
+
+    fn handle(&mut self, Reached(at): Reached, ctx: &mut Context<Self>) {
+        self.apply(LinkEvent::PeerReached { at }, ctx);
     }
 }
 

@@ -159,7 +159,13 @@ impl ArbiterLocal {
     ) -> Result<(), Violation> {
         let from = lane.peer().id();
         match frame {
-            Frame::Settle { shard, generation } => self.settle_lane(lane, incoming, shard, generation),
+            Frame::Settle { shard, generation } => {
+                if self.any_kind(shard.kind.into()).is_none() {
+                    return Err(Violation::Meaning(format!("no kind has number {}", shard.kind)));
+                }
+                lane.request_waits()?;
+                self.settle_lane(lane, incoming, shard, generation);
+            }
             Frame::Settled { shard, generation, hint } => {
                 let shard = self.shard_from(lane, shard)?;
                 let hint = hint.filter(|hint| self.is_known(hint));
@@ -187,10 +193,12 @@ impl ArbiterLocal {
         generation: Generation,
     ) {
         let (lane, incoming, on) = (Rc::clone(lane), Arc::clone(incoming), Rc::clone(self));
+        let announced = lane.newest_announced();
         self.node().env().spawn(Box::pin(async move {
-            while incoming.jobs() > 0 && lane.is_connected_by(&incoming) {
+            while (incoming.jobs() > 0 || lane.awaits_large(announced)) && lane.is_connected_by(&incoming) {
                 on.node().env().sleep(SETTLE_LOOK).await;
             }
+            lane.request_over();
             let place = on.place_of(shard);
             let hint =
                 on.returns().refusals.borrow_mut().on_settle(lane_id(&incoming), shard, generation, place);

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use archipelago_protocol::call::{CallError, Queue};
+use archipelago_protocol::identity::NodeId;
 use archipelago_protocol::link::{Frame, Hint, ShardRef};
 use archipelago_protocol::message::MessageFlags;
 use archipelago_protocol::route::{RouteAction, RouteEntry, RouteEvent, RouteRefusal};
@@ -17,6 +18,7 @@ use super::outbound::{NotSent, Outbound, Parcel, Parked, Way, send_on};
 use super::peer::Peer;
 use super::peer_actor::CloseNow;
 use super::resolve::resolve;
+use super::seat::Link;
 use super::transfers::Hold;
 use crate::arbiter::{ArbiterLocal, not_serving};
 use crate::catalog::{JobHead, Target};
@@ -186,9 +188,7 @@ impl ArbiterLocal {
         };
         let elsewhere = to.owner != self.node().id();
         if elsewhere && self.node().remoting().book().get(to.owner).is_none() {
-            // It has gone meanwhile: look again.
-            let (shard, node) = (parcel.shard, to.owner);
-            return self.route(shard, RouteEvent::LaneLost { node, unsent: vec![parcel] });
+            return self.owner_gone(parcel.shard, to.owner, vec![parcel]);
         }
         let head = parcel.head.clone();
         let Parcel { shard, target, body, .. } = &mut *parcel;
@@ -232,15 +232,27 @@ impl ArbiterLocal {
                 open.lane.say(&Frame::Settle { shard: open.shard, generation: hint.generation });
             }
             Some(open) => self.give_lane_up(&open.lane),
-            None => self.route(shard, RouteEvent::LaneLost { node: hint.owner, unsent: Vec::new() }),
+            None => self.owner_gone(shard, hint.owner, Vec::new()),
         }
     }
 
+    /// Nobody knows the owner any more: look again, first for what waits in its lane and then for what comes after that.
+    fn owner_gone(self: &Rc<Self>, shard: Shard, owner: NodeId, unsent: Vec<Parked>) {
+        if let Some(link) = self.link_of(shard, owner).filter(|link| !link.lane.is_connected()) {
+            self.give_lane_up(&link.lane);
+        }
+        self.route(shard, RouteEvent::LaneLost { node: owner, unsent });
+    }
+
+    /// The link over which messages of a shard go to a node, if there is one.
+    fn link_of(&self, shard: Shard, owner: NodeId) -> Option<Link> {
+        let links = self.seat()?.links_of(owner);
+        links.into_iter().find(|link| link.lane.to() == link.lane.peer().seat_of(shard.number))
+    }
+
     /// Closes the lane of a shard to a node that did not settle in time.
-    fn close_lanes(self: &Rc<Self>, shard: Shard, owner: archipelago_protocol::identity::NodeId) {
-        let links = self.seat().map(|seat| seat.links_of(owner)).unwrap_or_default();
-        let mine = links.iter().find(|link| link.lane.to() == link.lane.peer().seat_of(shard.number));
-        match mine {
+    fn close_lanes(self: &Rc<Self>, shard: Shard, owner: NodeId) {
+        match self.link_of(shard, owner) {
             Some(link) if link.lane.is_connected() => link.actor.do_send(CloseNow),
             Some(link) => self.give_lane_up(&link.lane),
             None => self.route(shard, RouteEvent::LaneLost { node: owner, unsent: Vec::new() }),
@@ -328,7 +340,7 @@ impl Routes {
     }
 
     /// A node has gone: its shards are not looked for there.
-    pub(super) fn forget_guesses(&self, owner: archipelago_protocol::identity::NodeId) {
+    pub(super) fn forget_guesses(&self, owner: NodeId) {
         self.last.borrow_mut().retain(|_, hint| hint.owner != owner);
     }
 

@@ -18,7 +18,7 @@ use super::drive::FrameSink;
 use super::incoming::Incoming;
 use super::lane::{Lane, Waiting};
 use super::peer::Peer;
-use super::peer_actor::{PeerActor, Wanted};
+use super::peer_actor::{PeerActor, Reached, Wanted};
 use super::transport_actor::TransportActor;
 use crate::env::within;
 use crate::node::{NodeShared, StartError};
@@ -212,8 +212,23 @@ impl SeatLocal {
             self.overflowed(lane, dropped);
         }
         lane.wake();
+        self.tell_of_the_peer(lane);
         if lane.should_look_again(now) {
             self.sink.lost(lane, &self.no_connection(lane));
+        }
+    }
+
+    /// Lets the link of a lane without a connection know that another one has reached the peer.
+    fn tell_of_the_peer(&self, lane: &Lane) {
+        let peer = lane.peer().id();
+        if lane.is_connected() {
+            return;
+        }
+        if let Some(at) = self.node.remoting().book().last_reached(peer)
+            && lane.is_news(at)
+            && let Some(link) = self.links.borrow().get(&(peer, lane.to()))
+        {
+            link.actor.do_send(Reached(at));
         }
     }
 

@@ -31,6 +31,9 @@ pub struct RemoteSettings {
     pub lane_calls: usize,
     /// Bytes of accepted messages of one lane that may wait for their actors; beyond it the lane is not read. Default 8 MiB.
     pub window_bytes: usize,
+    /// Bytes of answers that may wait for one peer arbiter that does not read them; beyond it the connection is closed.
+    /// Default 256 MiB.
+    pub answer_bytes: usize,
     /// The longest frame on a lane; what is longer takes a stream of its own. Default 1 MiB.
     pub frame: usize,
     /// The largest message at all. Default 64 MiB.
@@ -70,6 +73,7 @@ impl Default for RemoteSettings {
             lane_bytes: 8 << 20,
             lane_calls: 65_536,
             window_bytes: 8 << 20,
+            answer_bytes: 256 << 20,
             frame: 1 << 20,
             largest: 64 << 20,
             tell_ttl: Millis(5_000),

@@ -8,7 +8,7 @@ use archipelago_protocol::call::CallError;
 use archipelago_protocol::contract::{Connection, TransportError};
 use archipelago_protocol::identity::NodeAddress;
 use archipelago_protocol::link::{Frame, Refused};
-use archipelago_protocol::peer::{AttemptId, LaneEnds, Seat};
+use archipelago_protocol::peer::{AttemptId, Hello, LaneEnds, Refusal, Seat, negotiate};
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -109,6 +109,21 @@ impl TransportActor {
     }
 }
 
+impl TransportActor {
+    fn our_hello(&self, met: &Met) -> Hello {
+        let ends = LaneEnds { from: self.seat.seat(), to: met.hello.lane.from };
+        self.seat.node().hello(ends, AttemptId::default(), Some(met.hello.node.id))
+    }
+
+    /// Nothing is kept of a peer that does not fit: it could say that it is anybody, at any address.
+    fn turn_away(&self, met: Met, refusal: Refusal, ctx: &mut Context<Self>) {
+        tracing::warn!(peer = %met.hello.node.id, %refusal, "a peer does not fit");
+        self.publish_refusal(Some(met.hello.node.address.clone()), &refusal.to_string());
+        let told = async move { handshake::turn_away(met, &refusal).await };
+        ctx.spawn(told.into_actor(self));
+    }
+}
+
 impl Actor for TransportActor {
     type Context = Context<Self>;
 
@@ -126,6 +141,9 @@ impl Handler<Heard> for TransportActor {
         match heard.0 {
             Ok(met) if met.hello.attempt == AttemptId::default() => self.answer_probe(met, ctx),
             Ok(met) => {
+                if let Err(refusal) = negotiate(&self.our_hello(&met), &met.hello) {
+                    return self.turn_away(met, refusal, ctx);
+                }
                 let peer = self.seat.node().remoting().book().learn(met.hello.clone());
                 let link = self.seat.link_to(&peer, met.hello.lane.from);
                 link.actor.do_send(Called(met));

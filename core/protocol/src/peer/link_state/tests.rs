@@ -86,6 +86,18 @@ fn an_unreachable_peer_is_dialled_at_growing_distances() {
 }
 
 #[test]
+fn a_peer_that_another_link_has_reached_is_dialled_at_once_and_once() {
+    let mut link = low();
+    dialing(&mut link, 0);
+    fail(&mut link, 100, DialFailure::Unreachable);
+    assert!(at(&mut link, 200, LinkEvent::PeerReached { at: Millis(100) }).is_empty(), "before the failure");
+    assert!(dials(&at(&mut link, 200, LinkEvent::PeerReached { at: Millis(150) })));
+    fail(&mut link, 300, DialFailure::Unreachable);
+    assert!(at(&mut link, 301, LinkEvent::PeerReached { at: Millis(150) }).is_empty(), "that was before");
+    assert!(waits_until(&link, 300 + 2_000), "{:?}", link.state());
+}
+
+#[test]
 fn a_dial_without_an_answer_is_given_up() {
     let mut link = low();
     let attempt = dialing(&mut link, 0);

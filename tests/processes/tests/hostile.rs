@@ -1,0 +1,202 @@
+//! A peer that means no good, over plain TCP: it speaks the protocol, and wants to use up the node's memory.
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a test that cannot go on panics, and speaks to ports by hand"
+)]
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use archipelago_embedded::EmbeddedStore;
+use archipelago_process_tests::{Note, Scribe, node, settings};
+use archipelago_protocol::identity::{Generation, Kind, Namespace, NodeAddress, NodeId, NodeInfo};
+use archipelago_protocol::link::{Frame, FrameError, ShardRef, write_frame};
+use archipelago_protocol::message::{TypeHint, wire_id};
+use archipelago_protocol::peer::{
+    AttemptId, Handshake, Hello, KindEntry, LaneEnds, PeerKind, Seat, Versions,
+};
+use archipelago_runtime::Node;
+use bytes::BytesMut;
+
+const CONTROL: LaneEnds = LaneEnds { from: Seat::Control, to: Seat::Control };
+const DATA: LaneEnds = LaneEnds { from: Seat::Data(0), to: Seat::Data(0) };
+const MIB: usize = 1 << 20;
+
+/// What the stranger says about itself: node `n`, with as many kinds as it likes.
+fn hello(n: u64, cluster: &str, kinds: usize, lane: LaneEnds) -> Hello {
+    let message = || (wire_id("m"), TypeHint::new("m").unwrap());
+    let entry = |i| KindEntry { name: Kind::new(&format!("k{i}")).unwrap(), messages: vec![message()] };
+    let address = NodeAddress::new("10.9.9.9", u16::try_from(n).unwrap()).unwrap();
+    Hello {
+        versions: Versions { oldest: 1, newest: 1 },
+        cluster: cluster.into(),
+        namespace: Namespace::new("default").unwrap(),
+        datacenter: "local".into(),
+        node: NodeInfo {
+            id: NodeId::new(1_000_000 + n),
+            name: "stranger".into(),
+            address,
+            roles: BTreeSet::new(),
+            version: "0".into(),
+        },
+        kind: PeerKind::Member,
+        lane,
+        attempt: AttemptId(1),
+        expects: None,
+        seats: vec![1, 2],
+        kinds: (0..kinds).map(entry).collect(),
+        store: None,
+        extensions: vec![],
+    }
+}
+
+/// One chunk of the lane, as the TCP transport writes it.
+fn chunk(payload: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(payload.len()).unwrap();
+    [&[1][..], &0_u32.to_le_bytes(), &len.to_le_bytes(), payload].concat()
+}
+
+/// Greets, and gives back the socket and what the node said.
+fn greet(port: u16, hello: Hello, window: u32) -> (TcpStream, Handshake) {
+    let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let mut preamble = b"\xa7rchip\x01\x00".to_vec();
+    for number in [window, 1 << 20, 4_u32] {
+        preamble.extend(number.to_le_bytes());
+    }
+    socket.write_all(&preamble).unwrap();
+    socket.write_all(&chunk(&Handshake::Hello(hello).encode().unwrap())).unwrap();
+    socket.read_exact(&mut [0; 20]).unwrap();
+    let mut lane = BytesMut::new();
+    loop {
+        let mut head = [0; 9];
+        socket.read_exact(&mut head).unwrap();
+        let len = u32::from_le_bytes(head[5..9].try_into().unwrap());
+        let mut body = vec![0; usize::try_from(len).unwrap()];
+        socket.read_exact(&mut body).unwrap();
+        if head[0] == 1 {
+            lane.extend_from_slice(&body);
+        }
+        if let Some(words) = Handshake::take(&mut lane).unwrap() {
+            return (socket, words);
+        }
+    }
+}
+
+/// The port of the first data arbiter, as the node tells anybody who asks.
+fn data_port(control: u16) -> u16 {
+    let probe = Hello { attempt: AttemptId(0), ..hello(7, "archipelago", 0, CONTROL) };
+    match greet(control, probe, 1 << 20) {
+        (_, Handshake::Welcome(welcome)) => welcome.hello.seats[1],
+        (_, words) => panic!("{words:?}"),
+    }
+}
+
+/// Sends frames of one kind for as long as the node takes them; how many bytes were taken, and what ended it.
+fn flood(control: u16, most: usize, frame: fn(u32) -> Frame<'static>) -> (usize, String) {
+    let (mut socket, words) = greet(data_port(control), hello(8, "archipelago", 1, DATA), 4_096);
+    assert!(matches!(words, Handshake::Welcome(_)), "{words:?}");
+    socket.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
+    let (mut taken, mut number) = (0, 0);
+    while taken < most {
+        let mut lane = BytesMut::new();
+        while lane.len() < MIB / 4 {
+            number += 1;
+            let encode = |out: &mut BytesMut| {
+                frame(number).encode(out);
+                Ok::<_, FrameError>(())
+            };
+            write_frame(&mut lane, MIB, encode).unwrap();
+        }
+        if let Err(error) = socket.write_all(&chunk(&lane)) {
+            return (taken, error.to_string());
+        }
+        taken += lane.len();
+        socket.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
+        if let Some(reason) = farewell(&mut socket) {
+            return (taken, reason);
+        }
+    }
+    (taken, "it was let go on".to_owned())
+}
+
+/// What the node said at last, if it has closed the connection.
+fn farewell(socket: &mut TcpStream) -> Option<String> {
+    let (mut said, mut buffer) = (Vec::new(), [0; 65_536]);
+    loop {
+        match socket.read(&mut buffer) {
+            Ok(0) => return Some(String::from_utf8_lossy(&said).into_owned()),
+            Ok(count) => said = buffer[..count].to_vec(),
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Does it on another thread, so that the node's own go on.
+async fn away<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, result) = futures_channel::oneshot::channel();
+    std::thread::spawn(move || done.send(work()).ok());
+    result.await.unwrap()
+}
+
+fn memory() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4_096
+}
+
+async fn host() -> Node {
+    let mut narrow = settings();
+    narrow.remote.answer_bytes = 2 * MIB;
+    node(&Arc::new(EmbeddedStore::default())).settings(narrow).actor::<Scribe>().start().await.unwrap()
+}
+
+/// Still there for others.
+async fn serves(node: Node) {
+    assert_eq!(node.actor::<Scribe>("x").send(Note(1)).await, Ok(1));
+    node.stop().await.unwrap();
+}
+
+#[actix::test]
+async fn nothing_is_kept_of_a_peer_that_is_refused() {
+    let node = host().await;
+    let port = node.address().port();
+    let greet_often = move |numbers: std::ops::Range<u64>| {
+        for n in numbers {
+            let (_, words) = greet(port, hello(n, "another", 4_000, CONTROL), 1 << 20);
+            assert!(matches!(words, Handshake::Refusal(_)), "{words:?}");
+        }
+        memory()
+    };
+    let before = away(move || greet_often(0..30)).await;
+    let after = away(move || greet_often(30..180)).await;
+    // Each of them would leave more than half a megabyte.
+    assert!(after < before + 30 * MIB, "{} MiB, then {} MiB", before / MIB, after / MIB);
+    serves(node).await;
+}
+
+#[actix::test]
+async fn a_peer_that_reads_no_answers_is_let_go() {
+    let node = host().await;
+    let port = node.address().port();
+    let (taken, reason) = away(move || flood(port, 64 * MIB, |_| Frame::Bye)).await;
+    assert!(reason.contains("answers are not read"), "after {taken} bytes: {reason}");
+    serves(node).await;
+}
+
+#[actix::test]
+async fn settles_of_unknown_shards_end_the_connection() {
+    let node = host().await;
+    let port = node.address().port();
+    let settle = |n: u32| {
+        let shard = ShardRef { kind: 100 + (n >> 16) as u16, number: n as u16 };
+        Frame::Settle { shard, generation: Generation::new(1) }
+    };
+    let (taken, reason) = away(move || flood(port, 8 * MIB, settle)).await;
+    assert!(reason.contains("no kind has number"), "after {taken} bytes: {reason}");
+    serves(node).await;
+}
