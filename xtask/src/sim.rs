@@ -11,15 +11,28 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<bool, S
     Ok(status.success())
 }
 
-/// Sweeps so many seeds, as a step; keeps the figures that the simulator prints.
+/// Sweeps so many seeds of every workload, as a step; keeps the figures that the simulator prints.
 pub(crate) fn sweep(workspace: &Workspace, seeds: u64) -> Outcome {
-    let mut command = workspace.cargo_command(&SIMULATOR);
-    match capture(command.args(["--seeds", &seeds.to_string()]), is_figure) {
-        Ok(Captured { status, lines }) if status.success() => Outcome::Ok(lines),
-        Ok(Captured { status, lines }) => Outcome::Failed(format!("simulator: {status}"), lines),
-        Err(message) => Outcome::failed(message),
+    let mut figures = Vec::new();
+    for (workload, seconds) in WORKLOADS {
+        println!("-- workload {workload} --");
+        let mut command = workspace.cargo_command(&SIMULATOR);
+        command.args(["--workload", workload, "--seeds", &seeds.to_string(), "--seconds", seconds]);
+        match capture(&mut command, is_figure) {
+            Ok(Captured { status, lines }) => {
+                figures.extend(lines.into_iter().map(|line| format!("{workload}: {line}")));
+                if !status.success() {
+                    return Outcome::Failed(format!("simulator, workload {workload}: {status}"), figures);
+                }
+            }
+            Err(message) => return Outcome::failed(message),
+        }
     }
+    Outcome::Ok(figures)
 }
+
+/// What is simulated, and for how many simulated seconds per seed.
+const WORKLOADS: [(&str, &str); 2] = [("local", "120"), ("remote", "60")];
 
 /// A line `figure <name> <value>`: something the program measured and wants to be remembered.
 fn is_figure(line: &str) -> bool {

@@ -109,11 +109,6 @@ impl Plan {
         }
     }
 
-    /// True if nodes may have to be restarted.
-    pub(crate) const fn restarts(&self) -> bool {
-        self.crashes || self.pauses || self.store_faults
-    }
-
     /// The numbers of one node.
     pub(crate) fn settings(&self, index: usize) -> NodeSettings {
         let mut settings = NodeSettings::default();

@@ -20,7 +20,7 @@ use crate::world::World;
 pub(crate) async fn settle(plan: &Plan, world: &World, truth: &Arc<Truth>) {
     for index in 0..NODES {
         for kind in 0..NODES {
-            reach(plan, world, truth, index, kind).await;
+            reach(world, truth, index, kind).await;
         }
     }
     let tells = TELL_TTL.to_duration() + Duration::from_millis(plan.silence);
@@ -37,7 +37,7 @@ pub(crate) async fn settle(plan: &Plan, world: &World, truth: &Arc<Truth>) {
 }
 
 /// A fresh ask of node `index` to an actor of `kind` must succeed soon.
-async fn reach(plan: &Plan, world: &World, truth: &Arc<Truth>, index: usize, kind: usize) {
+async fn reach(world: &World, truth: &Arc<Truth>, index: usize, kind: usize) {
     let begun = world.now();
     let mut last = None;
     while world.now() - begun < HEAL_LIMIT {

@@ -181,7 +181,7 @@ impl Truth {
         self.check(Invariant::StartedIsTrue, sending.to == actor, || {
             format!("message {ticket} to {:?} starts at {actor:?}", sending.to)
         });
-        if sender.is_some() {
+        if sending.sender.is_some() {
             self.check(Invariant::FifoPerSender, last.is_none_or(|last| last < ticket), || {
                 format!(
                     "{actor:?} starts message {ticket} of sender {:?} after {last:?}; large: {}",

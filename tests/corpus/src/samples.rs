@@ -91,7 +91,7 @@ pub(crate) fn frames() -> Vec<Frame<'static>> {
         Frame::ByeAck,
         Frame::Envelope(b"\xa1"),
         Frame::LargeDone { transfer: 4 },
-        Frame::LargeHere { transfer: u64::MAX },
+        Frame::LargeHere { transfer: u64::MAX, call: None },
         Frame::Void,
         Frame::Service { call, ttl: Millis(2_000), service: 1, payload: &[1, 0, 0] },
     ];

@@ -138,6 +138,16 @@ impl<'a> Take<'a> {
         ReturnReason::from_wire(self.u8()?).ok_or(FrameError::Malformed { part: FramePart::Head })
     }
 
+    fn large_here(&mut self) -> Result<Frame<'a>, FrameError> {
+        let transfer = self.u64(FramePart::Head)?;
+        let call = match self.u8()? {
+            0 => None,
+            1 => Some(self.call()?),
+            _ => return Err(FrameError::Malformed { part: FramePart::Head }),
+        };
+        Ok(Frame::LargeHere { transfer, call })
+    }
+
     fn large_back(&mut self) -> Result<Frame<'a>, FrameError> {
         Ok(Frame::LargeBack { transfer: self.u64(FramePart::Head)?, reason: self.reason()? })
     }
@@ -170,7 +180,7 @@ impl<'a> Take<'a> {
             NOTICE => self.last(|take| Ok(Frame::Notice { shard: take.shard()?, hint: take.hint()? })),
             BYE => self.last(|_| Ok(Frame::Bye)),
             BYE_ACK => self.last(|_| Ok(Frame::ByeAck)),
-            LARGE_HERE => self.last(|take| Ok(Frame::LargeHere { transfer: take.u64(FramePart::Head)? })),
+            LARGE_HERE => self.last(Self::large_here),
             LARGE_DONE => self.last(|take| Ok(Frame::LargeDone { transfer: take.u64(FramePart::Head)? })),
             LARGE_BACK => self.last(Self::large_back),
             tag => Err(FrameError::UnknownTag { tag }),

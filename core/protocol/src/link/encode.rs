@@ -53,7 +53,13 @@ impl Frame<'_> {
     fn encode_control(&self, out: &mut BytesMut) {
         match self {
             Self::Cancel { call } => put_numbered(out, CANCEL, call.as_u64()),
-            Self::LargeHere { transfer } => put_numbered(out, LARGE_HERE, *transfer),
+            Self::LargeHere { transfer, call } => {
+                put_numbered(out, LARGE_HERE, *transfer);
+                out.put_u8(u8::from(call.is_some()));
+                if let Some(call) = call {
+                    out.put_u64_le(call.as_u64());
+                }
+            }
             Self::LargeDone { transfer } => put_numbered(out, LARGE_DONE, *transfer),
             Self::LargeBack { transfer, reason } => {
                 put_numbered(out, LARGE_BACK, *transfer);

@@ -20,7 +20,7 @@
 //! | 13 | large done | transfer u64 |
 //! | 14 | void | rest: ignored |
 //! | 15 | service ask | call u64, ttl in ms u32 (not all ones), service u16, rest: payload |
-//! | 16 | large here | transfer u64 |
+//! | 16 | large here | transfer u64, u8 0, or 1 and call u64 |
 //! | 17 | large back | transfer u64, reason u8 |
 //!
 //! *head*: ttl in ms u32 (all ones: none), flags u16, codec u8, extras u8 (bit 0 trace, bit 1 chain), shard, message u16,
@@ -104,6 +104,8 @@ pub enum Frame<'a> {
     LargeHere {
         /// The transfer.
         transfer: u64,
+        /// The call that waits; none for a tell. It is open from here on, and may be cancelled before the message comes.
+        call: Option<CorrelationId>,
     },
     /// A large message comes back unstarted. Its sender still has it, so only the news travels.
     LargeBack {

@@ -85,8 +85,8 @@ impl FrameSink for DataSink {
             Frame::Fail { call, error } => lane.end_with_failure(call, error),
             Frame::Cancel { call } => lane.inbound().borrow_mut().cancel(call),
             Frame::Void => {}
-            Frame::LargeHere { transfer } => {
-                if let Some(frame) = lane.mark(transfer)? {
+            Frame::LargeHere { transfer, call } => {
+                if let Some(frame) = lane.mark(transfer, call)? {
                     self.take_in(&on, lane, incoming, transfer, frame)?;
                 }
             }
@@ -171,8 +171,10 @@ impl DataSink {
         let Some(kind) = on.any_kind(shard.kind.into()) else {
             return Err(Violation::Meaning(format!("no kind has number {}", shard.kind)));
         };
-        if let Some(call) = call {
-            lane.inbound().borrow_mut().open(call).map_err(|fault| Violation::Meaning(fault.to_string()))?;
+        if call.is_some_and(|call| lane.inbound().borrow().is_cancelled(call)) {
+            // Its caller has gone while it was on its way.
+            lane.say(&Frame::LargeDone { transfer });
+            return Ok(());
         }
         let (lane, incoming) = (Rc::clone(lane), Arc::clone(incoming));
         kind.submit_large(LargeArrived { lane, incoming, transfer, frame, call }, on)

@@ -4,7 +4,7 @@
 //! and the lane's bound; what was given and is unanswered ends as unknown when the connection is lost.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
@@ -54,7 +54,7 @@ pub(crate) struct Lane {
 /// Large messages of the present connection, between their stream and their place on the lane.
 #[derive(Default)]
 struct Large {
-    expected: BTreeSet<u64>,
+    expected: BTreeMap<u64, Option<CorrelationId>>,
     early: BTreeMap<u64, Bytes>,
 }
 
@@ -251,8 +251,15 @@ impl Lane {
         std::mem::take(&mut self.overflow.borrow_mut())
     }
 
-    /// The place of a large message has come: the message, if that has come before.
-    pub(super) fn mark(&self, transfer: u64) -> Result<Option<Bytes>, Violation> {
+    /// The place of a large message has come: the message, if that has come before. Its call is open from here on.
+    pub(super) fn mark(
+        &self,
+        transfer: u64,
+        call: Option<CorrelationId>,
+    ) -> Result<Option<Bytes>, Violation> {
+        if let Some(call) = call {
+            self.inbound.borrow_mut().open(call).map_err(|fault| Violation::Meaning(fault.to_string()))?;
+        }
         let mut large = self.large.borrow_mut();
         if let Some(frame) = large.early.remove(&transfer) {
             return Ok(Some(frame));
@@ -260,14 +267,14 @@ impl Lane {
         if large.expected.len() >= MOST_EXPECTED {
             return Err(Violation::Meaning("too many large messages are announced".to_owned()));
         }
-        large.expected.insert(transfer);
+        large.expected.insert(transfer, call);
         Ok(None)
     }
 
     /// Keeps a large message that has come before its place; false if its place was there already.
     pub(super) fn came_early(&self, transfer: u64, frame: &Bytes) -> Result<bool, Violation> {
         let mut large = self.large.borrow_mut();
-        if large.expected.remove(&transfer) {
+        if large.expected.remove(&transfer).is_some() {
             return Ok(false);
         }
         if large.early.len() >= MOST_EARLY {
@@ -284,13 +291,13 @@ impl Lane {
 
     /// The newest large message that was announced and is not there yet.
     pub(super) fn newest_announced(&self) -> Option<u64> {
-        self.large.borrow().expected.last().copied()
+        self.large.borrow().expected.keys().next_back().copied()
     }
 
     /// Whether a large message is still to come that was announced no later than `newest`.
     pub(super) fn awaits_large(&self, newest: Option<u64>) -> bool {
         let large = self.large.borrow();
-        newest.is_some_and(|newest| large.expected.first().is_some_and(|oldest| *oldest <= newest))
+        newest.is_some_and(|newest| large.expected.keys().next().is_some_and(|oldest| *oldest <= newest))
     }
 
     /// The calls that came over the present connection.

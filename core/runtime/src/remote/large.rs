@@ -103,15 +103,15 @@ fn register(
     waiter: Option<Box<dyn Waiting>>,
     (transfer, now): (u64, Millis),
 ) -> Result<Option<CorrelationId>, CallError> {
-    let mark = |out: &mut BytesMut| {
-        Frame::LargeHere { transfer }.encode(out);
+    let mark = |out: &mut BytesMut, call| {
+        Frame::LargeHere { transfer, call }.encode(out);
         Ok(())
     };
     let no_route = |error: Refused| CallError::NoRoute { reason: error.to_string().into() };
     let Some(waiter) = waiter else {
-        return lane.tell::<Refused>(now, mark).map(|()| None).map_err(no_route);
+        return lane.tell::<Refused>(now, |out| mark(out, None)).map(|()| None).map_err(no_route);
     };
-    let registered = lane.ask::<Refused>(head.deadline, waiter, |out, _| mark(out));
+    let registered = lane.ask::<Refused>(head.deadline, waiter, |out, call| mark(out, Some(call)));
     registered.map(Some).map_err(|(waiter, error)| {
         let error = no_route(error);
         waiter.fail(error.clone());

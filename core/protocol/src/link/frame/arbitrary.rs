@@ -128,7 +128,10 @@ fn plain() -> impl Strategy<Value = Frame<'static>> {
     prop_oneof![
         any::<u64>().prop_map(|id| Frame::Cancel { call: CorrelationId::from_u64(id) }),
         any::<u64>().prop_map(|transfer| Frame::LargeDone { transfer }),
-        any::<u64>().prop_map(|transfer| Frame::LargeHere { transfer }),
+        (any::<u64>(), option::of(any::<u64>())).prop_map(|(transfer, call)| Frame::LargeHere {
+            transfer,
+            call: call.map(CorrelationId::from_u64)
+        }),
         (any::<u64>(), reason()).prop_map(|(transfer, reason)| Frame::LargeBack { transfer, reason }),
         (shard(), generation()).prop_map(|(shard, generation)| Frame::Settle { shard, generation }),
         (shard(), generation(), option::of(hint())).prop_map(|(shard, generation, hint)| Frame::Settled {

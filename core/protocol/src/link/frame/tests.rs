@@ -88,7 +88,11 @@ fn the_small_frames_have_these_bytes() {
         (Frame::ByeAck, [11].to_vec()),
         (Frame::Envelope(b"env"), b"\x0cenv".to_vec()),
         (Frame::LargeDone { transfer: 9 }, [13, 9, 0, 0, 0, 0, 0, 0, 0].to_vec()),
-        (Frame::LargeHere { transfer: 9 }, [16, 9, 0, 0, 0, 0, 0, 0, 0].to_vec()),
+        (Frame::LargeHere { transfer: 9, call: None }, [16, 9, 0, 0, 0, 0, 0, 0, 0, 0].to_vec()),
+        (
+            Frame::LargeHere { transfer: 9, call: Some(call()) },
+            [&[16, 9, 0, 0, 0, 0, 0, 0, 0, 1][..], &CALL].concat(),
+        ),
         (
             Frame::LargeBack { transfer: 9, reason: ReturnReason::Sticky },
             [17, 9, 0, 0, 0, 0, 0, 0, 0, 2].to_vec(),
