@@ -35,6 +35,15 @@ impl Child {
     }
 }
 
+impl Child {
+    /// Lets it stand still, for good.
+    pub(crate) fn freeze(&self) {
+        let pid = self.process.id().to_string();
+        let stopped = Command::new("kill").args(["-STOP", &pid]).status();
+        assert!(stopped.is_ok_and(|status| status.success()), "the child can be stopped");
+    }
+}
+
 impl Drop for Child {
     fn drop(&mut self) {
         // It may have ended by itself.

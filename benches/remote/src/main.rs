@@ -11,11 +11,13 @@
 mod child;
 mod measure;
 mod node;
+mod strain;
 
 use archipelago_bench_raw::Contestant;
 
 use crate::measure::Figures;
 use crate::node::Road;
+use crate::strain::Beside;
 
 const ROUNDS: usize = 5;
 
@@ -53,6 +55,24 @@ fn compare(road: Road) -> usize {
     let p50 = median(one.iter().map(|(ours, theirs)| ours.p50_micros / theirs.p50_micros).collect());
     bar(road, "ask_1024_vs_raw", ask, needed, ask >= needed)
         + bar(road, "ask_1_p50_vs_raw", p50, 1.5, p50 <= 1.5)
+        + strain(road)
+}
+
+/// What small calls and the sender's memory suffer; how many bars are short.
+fn strain(road: Road) -> usize {
+    let beside: Vec<_> = (0..ROUNDS).map(|_| on_actix(strain::beside_a_transfer(road))).collect();
+    for Beside { alone_p99, beside_p99, beside_most } in &beside {
+        println!(
+            "{:<5} beside 64 MiB   p99 alone {alone_p99:>8.1} beside {beside_p99:>8.1} most {beside_most:>8.1} µs",
+            road.name()
+        );
+    }
+    let ratio = median(beside.iter().map(|one| one.beside_p99 / one.alone_p99).collect());
+    let most = median(beside.iter().map(|one| one.beside_most / 1_000.0).collect());
+    let (growth, buffer) = on_actix(strain::stalled_receiver(road));
+    bar(road, "p99_beside_64_mib_vs_alone", ratio, 5.0, ratio <= 5.0)
+        + bar(road, "slowest_beside_64_mib_ms", most, 20.0, most <= 20.0)
+        + bar(road, "stalled_growth_vs_buffer", growth / buffer, 1.0, growth <= buffer)
 }
 
 fn rounds(road: Road, raw: Contestant, in_flight: u64, asks: u64) -> Vec<(Figures, Figures)> {

@@ -62,8 +62,11 @@ pub(crate) struct Note(pub(crate) Payload);
 #[remote(u64)]
 pub(crate) struct Count;
 
+#[remote(u64)]
+pub(crate) struct Blob(pub(crate) Vec<u8>);
+
 #[derive(Default, VirtualActor)]
-#[virtual_actor(handles(Echo, Note, Count))]
+#[virtual_actor(handles(Echo, Note, Count, Blob))]
 pub(crate) struct Target {
     notes: u64,
 }
@@ -83,6 +86,13 @@ impl Handler<Note> for Target {
     type Result = ();
     fn handle(&mut self, _: Note, _: &mut Context<Self>) {
         self.notes += 1;
+    }
+}
+
+impl Handler<Blob> for Target {
+    type Result = u64;
+    fn handle(&mut self, Blob(bytes): Blob, _: &mut Context<Self>) -> u64 {
+        bytes.len() as u64
     }
 }
 
