@@ -9,13 +9,21 @@ use archipelago_protocol::identity::{Kind, NodeAddress, NodeId, NodeInfo, OwnedK
 use archipelago_protocol::session::{Beat, EndReason, LeaseAnswer, LeaseSeen, LeaseVersion, Session};
 use archipelago_protocol::time::Millis;
 
+mod endings;
 mod ownership;
+mod partitions;
+mod races;
 mod sessions;
 mod watching;
 
+pub use endings::*;
 pub use ownership::*;
+pub use partitions::*;
+pub use races::*;
 pub use sessions::*;
 pub use watching::*;
+
+pub use crate::linearizability::ownership_is_linearizable;
 
 /// A fresh directory, and the store underneath, with which a rule plays the engine's part.
 #[derive(Clone)]
@@ -24,12 +32,15 @@ pub struct Fixture {
     pub directory: Arc<dyn Directory>,
     /// The store underneath.
     pub store: Arc<dyn Store>,
+    /// The clock that rules about time go by.
+    pub timer: Arc<dyn Timer>,
 }
 
 impl Fixture {
-    /// The directory above `store`.
+    /// The directory above `store`. A store behind a network needs a timer that really waits.
     pub fn new(store: Arc<dyn Store>, timer: Arc<dyn Timer>) -> Self {
-        Self { directory: Arc::new(StoreDirectory::new(Arc::clone(&store), timer)), store }
+        let directory = Arc::new(StoreDirectory::new(Arc::clone(&store), Arc::clone(&timer)));
+        Self { directory, store, timer }
     }
 
     /// Opens and announces session `id`; answers its first version.
@@ -90,7 +101,11 @@ pub(crate) fn info(id: u64) -> NodeInfo {
 }
 
 pub(crate) fn beat(id: u64, seq: u64, expect: LeaseVersion) -> Beat {
-    Beat { session: session(id), seq, nonce: NONCE + seq, expect }
+    beat_of(session(id), seq, expect)
+}
+
+pub(crate) fn beat_of(session: Session, seq: u64, expect: LeaseVersion) -> Beat {
+    Beat { session, seq, nonce: NONCE + seq, expect }
 }
 
 pub(crate) fn shard(kind: &str, n: u32) -> OwnedKey {

@@ -144,6 +144,10 @@ impl Store for FaultyStore {
         self.inner.checks_guards()
     }
 
+    fn max_value(&self) -> usize {
+        self.inner.max_value()
+    }
+
     async fn get(&self, id: &RecordId, read: Read) -> Result<Option<Record>, StoreError> {
         self.travel().await;
         match self.lock().read_fate() {

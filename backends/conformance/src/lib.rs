@@ -1,4 +1,5 @@
-//! The suites that every backend of archipelago passes: one named test per rule of Store and Directory.
+//! The suites that every backend of archipelago passes: one named test per rule of Store, Directory, RoutingTable and
+//! ControlPlane.
 //!
 //! A backend writes one function that makes a fresh store and runs a rule on it, and hands it to the macro:
 //!
@@ -9,17 +10,26 @@
 //! archipelago_backend_conformance::store_conformance!(run);
 //! ```
 //!
-//! The rules are plain async functions in [`store_rules`] and [`directory_rules`]; each panics when its rule is broken.
-//! Some wait for what a watch must deliver: `run` puts a limit on that. [`FaultyStore`] is the simulated store that
-//! loses replies and applies writes late, and [`World`] runs the real session machines above it.
+//! The rules are plain async functions in [`store_rules`], [`directory_rules`], [`routing_table_rules`] and
+//! [`control_plane_rules`]; each panics when its rule is broken. Those about time, and those that wait for something, go
+//! by the timer that the fixture was made with, and give up by themselves; the rules of the store alone, which has no
+//! timer, wait for what a watch must deliver: `run` puts a limit on that. None assumes that a watch is immediate.
+//!
+//! [`FaultyStore`] is the simulated store that loses replies and applies writes late, and [`World`] runs the real session
+//! machines above it. [`linearizability`] records what concurrent clients are answered, and checks that one order
+//! explains it.
 //!
 //! This crate is for tests, so it panics where a library would answer an error.
 
 mod clock;
+pub mod control_plane_rules;
 pub mod directory_rules;
 mod faulty;
+pub mod linearizability;
 mod rng;
+pub mod routing_table_rules;
 pub mod store_rules;
+mod waiting;
 mod world;
 
 pub use clock::{ImmediateTimer, ManualTimer};
@@ -38,6 +48,10 @@ macro_rules! store_conformance {
             cas_is_exclusive, conflict_changes_nothing, version_grows, version_grows_across_deletes, reads_own_writes,
             delete_names_its_version, delete_all_spares_newer_records, list_by_tag, list_then_watch_misses_nothing,
             watch_ignores_other_spaces, guard_holds, cancel_safe,
+            every_creation_has_one_winner, two_tags_one_winner, concurrent_additions_are_all_kept,
+            a_delete_and_a_write_exclude_each_other, listing_shows_no_former_owner, spaces_are_apart,
+            keys_are_told_apart, values_are_kept_as_they_are, a_time_to_live_is_only_a_hint,
+            a_watch_resumes_after_any_change, every_watcher_is_told_the_same,
         }
     };
 }
@@ -59,6 +73,49 @@ macro_rules! directory_conformance {
             evict_spares_newer_records, collect_waits_for_the_last_record, cancel_safe,
             watch_starts_with_a_snapshot, watch_misses_nothing, watch_resumes_from_a_revision,
             watch_survives_compaction, watch_of_a_node_follows_its_records, watch_tells_who_joined_and_left,
+            every_race_has_one_winner, every_takeover_has_one_winner, a_race_with_the_owner_leaves_one_owner,
+            eviction_spares_claims_that_go_on, a_claim_answered_late_grants_nothing, generation_grows_across_deletes,
+            listing_shows_no_former_owner, ownership_is_linearizable,
+            session_end_is_judged_on_the_observers_clock, a_silent_stop_frees_its_keys_after_the_wait,
+            a_farewell_needs_no_wait, a_vanished_lease_is_waited_for_like_a_silent_one,
+            range_claim_waits_for_its_parents, range_claim_retires_what_nobody_owns,
+            ranges_are_claimed_with_their_parents, retire_names_its_generation, retired_is_final,
+            retired_is_no_owner, children_and_parent_are_never_owned_together,
+        }
+    };
+}
+
+/// Makes one test per rule of [`RoutingTable`](archipelago_protocol::contract::RoutingTable), each named like its rule.
+///
+/// Takes the name of a function in scope, `fn run<F: Future<Output = ()>>(rule: impl FnOnce(RoutingTableFixture) -> F)`,
+/// which runs the rule on a [`RoutingTableFixture`](routing_table_rules::RoutingTableFixture) of its own.
+#[macro_export]
+macro_rules! routing_table_conformance {
+    ($run:ident) => {
+        $crate::__rules! { $run, routing_table_conformance, routing_table_rules:
+            load_of_nothing_is_none, save_names_its_version, table_version_grows, save_is_exclusive,
+            stale_manager_is_refused, seal_fences_earlier_managers, save_keeps_ranges_apart,
+            split_waits_for_retired_parents, a_split_hands_the_keys_to_the_children, kinds_are_apart, table_is_json,
+            table_size_is_bounded, routing_table_is_cancel_safe, table_watch_starts_with_the_current_table,
+            table_watch_tells_every_table, table_watch_survives_compaction,
+        }
+    };
+}
+
+/// Makes one test per rule of [`ControlPlane`](archipelago_protocol::contract::ControlPlane), each named like its rule.
+///
+/// Takes the name of a function in scope, `fn run<F: Future<Output = ()>>(rule: impl FnOnce(ControlPlaneFixture) -> F)`,
+/// which runs the rule on a [`ControlPlaneFixture`](control_plane_rules::ControlPlaneFixture) of its own.
+#[macro_export]
+macro_rules! control_plane_conformance {
+    ($run:ident) => {
+        $crate::__rules! { $run, control_plane_conformance, control_plane_rules:
+            register_creates_or_takes_over, heartbeat_names_its_version, record_version_grows,
+            set_state_follows_the_lifecycle, set_state_is_idempotent, stale_leader_is_refused,
+            record_cas_is_exclusive, registrations_race_to_the_greatest_epoch, datacenter_record_is_json,
+            control_plane_is_cancel_safe, list_active_holds_the_active_only, list_active_is_sorted_by_version,
+            list_active_excludes_ended_leases, an_outage_ends_no_lease, control_plane_watch_starts_with_a_snapshot,
+            control_plane_watch_misses_nothing, control_plane_watch_resumes, control_plane_watch_survives_compaction,
         }
     };
 }

@@ -9,6 +9,12 @@ use bytes::Bytes;
 use futures_util::future::{FutureExt, join_all};
 use futures_util::{StreamExt, pin_mut};
 
+mod races;
+mod records;
+
+pub use races::*;
+pub use records::*;
+
 /// Of several writes that expect the same, at most one is applied.
 ///
 /// Proves: R208, R212, R221
@@ -200,37 +206,37 @@ pub async fn cancel_safe(store: Arc<dyn Store>) {
     }
 }
 
-fn owner(key: &str) -> RecordId {
+pub(crate) fn owner(key: &str) -> RecordId {
     RecordId::new(Space::OWNERS, key)
 }
 
-fn put(tag: &str, value: &str) -> Write {
+pub(crate) fn put(tag: &str, value: &str) -> Write {
     Write::Put { tag: Some(tag.into()), value: Bytes::from(value.to_owned()), ttl: None }
 }
 
-fn at(version: Version, tag: &str) -> Expect {
+pub(crate) fn at(version: Version, tag: &str) -> Expect {
     Expect::At(Seen { version, tag: Some(tag.into()) })
 }
 
-async fn current(store: &dyn Store, id: &RecordId) -> Option<Record> {
+pub(crate) async fn current(store: &dyn Store, id: &RecordId) -> Option<Record> {
     store.get(id, Read::Linearizable).await.expect("reads")
 }
 
-async fn write(store: &dyn Store, id: &RecordId, expect: Expect, write: Write) -> Version {
+pub(crate) async fn write(store: &dyn Store, id: &RecordId, expect: Expect, write: Write) -> Version {
     match store.cas(id, expect, write, None).await.expect("answers") {
         CasAnswer::Applied(version) => version,
         other => panic!("{id}: {other:?}"),
     }
 }
 
-async fn keys(store: &dyn Store, tag: Option<&str>) -> Vec<String> {
+pub(crate) async fn keys(store: &dyn Store, tag: Option<&str>) -> Vec<String> {
     let records = store.list(Space::OWNERS, tag).await.expect("lists").records;
     let mut keys: Vec<String> = records.into_iter().map(|record| record.id.key).collect();
     keys.sort();
     keys
 }
 
-async fn next(watch: &mut StoreWatch) -> Change {
+pub(crate) async fn next(watch: &mut StoreWatch) -> Change {
     watch.next().await.expect("the watch goes on").expect("the watch holds")
 }
 

@@ -21,7 +21,9 @@
 
 use std::sync::Arc;
 
-use archipelago_directory::{StoreDirectory, Timer};
+use archipelago_directory::{
+    ControlPlaneConfig, StoreControlPlane, StoreDirectory, StoreRoutingTable, Timer,
+};
 
 mod client;
 mod config;
@@ -45,4 +47,24 @@ pub type EmbeddedDirectory = StoreDirectory;
 /// A directory above `store`; all nodes of the process use the same store, each may have a directory of its own.
 pub fn directory(store: Arc<EmbeddedStore>, timer: Arc<dyn Timer>) -> EmbeddedDirectory {
     StoreDirectory::new(store, timer)
+}
+
+/// The routing tables of this backend.
+pub type EmbeddedRoutingTable = StoreRoutingTable;
+
+/// The routing tables above `store`: the one in which the directory keeps the owner records.
+pub fn routing_table(store: Arc<EmbeddedStore>, timer: Arc<dyn Timer>) -> EmbeddedRoutingTable {
+    StoreRoutingTable::new(store, timer)
+}
+
+/// The control plane of this backend.
+pub type EmbeddedControlPlane = StoreControlPlane;
+
+/// A control plane above `store`, for datacenters within one process: tests, and trying things out.
+pub fn control_plane(
+    store: Arc<EmbeddedStore>,
+    timer: Arc<dyn Timer>,
+    config: ControlPlaneConfig,
+) -> EmbeddedControlPlane {
+    StoreControlPlane::new(store, timer, config)
 }

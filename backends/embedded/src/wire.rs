@@ -183,7 +183,7 @@ pub(crate) fn decode<'a, T: Deserialize<'a>>(message: &'a [u8]) -> Result<T, Wir
 
 /// The space of this name. Spaces are constants of the code, so a name from the wire must be one of them.
 pub(crate) fn space(name: &str) -> Result<Space, WireError> {
-    let known = SPACES.into_iter().find(|space| space.as_str() == name);
+    let known = Space::ALL.into_iter().find(|space| space.as_str() == name);
     known.ok_or_else(|| WireError::UnknownSpace { space: name.chars().take(32).collect() })
 }
 
@@ -303,8 +303,6 @@ fn value(value: &[u8]) -> Result<Bytes, WireError> {
 fn whole<S: Serializer>(bytes: &&[u8], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_bytes(bytes)
 }
-
-const SPACES: [Space; 3] = [Space::LEASES, Space::NODES, Space::OWNERS];
 
 /// More than the lengths, markers and numbers of a record or change take.
 const NUMBERS: usize = 40;

@@ -1,7 +1,8 @@
 //! Any [`Store`] as a [`Directory`].
 //!
 //! [`StoreDirectory`] keeps no state of its own: every decision is made on what a compare-and-swap names, so any number
-//! of directories may stand above one store. Sessions are in `leases`, ownership in `owners`, watching in `watch`.
+//! of directories may stand above one store. Sessions are in `leases`, ownership in `owners`, partitions in `partitions`,
+//! watching in `watch`.
 
 use std::sync::Arc;
 
@@ -9,14 +10,14 @@ use archipelago_protocol::contract::{
     Directory, DirectoryError, Listing, Move, OwnerRecord, PlacementDecision, PlacementScope, Revision,
     WatchScope, WatchStream,
 };
-use archipelago_protocol::identity::{NodeId, NodeInfo, OwnedKey, Placement};
+use archipelago_protocol::identity::{NodeId, NodeInfo, OwnedKey, PartitionName, Placement};
 use archipelago_protocol::session::{Beat, EndReason, Lease, LeaseAnswer, LeaseSeen, LeaseVersion, Session};
 use async_trait::async_trait;
 
 use crate::record::{Expect, Guard, Record, RecordId, Write};
 use crate::store::{CasAnswer, Read, Records, Store, StoreError};
 use crate::timer::Timer;
-use crate::watch::Watcher;
+use crate::watch::watch_scope;
 
 /// The directory above a store.
 #[derive(Clone)]
@@ -135,7 +136,21 @@ impl Directory for StoreDirectory {
         session: Session,
         expected: Option<OwnerRecord>,
     ) -> Result<PlacementDecision, DirectoryError> {
-        self.claim_key(key, session, expected).await
+        self.claim_plain(key, session, expected).await
+    }
+
+    async fn claim_range(
+        &self,
+        key: &OwnedKey,
+        parents: &[PartitionName],
+        session: Session,
+        expected: Option<OwnerRecord>,
+    ) -> Result<PlacementDecision, DirectoryError> {
+        self.claim_partition(key, parents, session, expected).await
+    }
+
+    async fn retire(&self, placement: &Placement) -> Result<(), DirectoryError> {
+        self.retire_own(placement).await
     }
 
     async fn reassert(&self, record: &OwnerRecord) -> Result<OwnerRecord, DirectoryError> {
@@ -172,7 +187,7 @@ impl Directory for StoreDirectory {
     }
 
     async fn watch(&self, scope: WatchScope, from: Option<Revision>) -> Result<WatchStream, DirectoryError> {
-        Ok(Watcher::new(self.clone(), scope, from).into_stream())
+        Ok(watch_scope(self, scope, from))
     }
 }
 

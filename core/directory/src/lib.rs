@@ -1,24 +1,31 @@
-//! The Store waist, and Directory and sessions written once above it.
+//! The Store waist, and Directory, RoutingTable and ControlPlane written once above it.
 //!
-//! A backend implements [`Store`], a compare-and-swap over single records; [`StoreDirectory`] makes a
-//! [`Directory`](archipelago_protocol::contract::Directory) of any such store, so that every engine has the same
+//! A backend implements [`Store`], a compare-and-swap over single records. [`StoreDirectory`], [`StoreRoutingTable`] and
+//! [`StoreControlPlane`] make a [`Directory`](archipelago_protocol::contract::Directory), a
+//! [`RoutingTable`](archipelago_protocol::contract::RoutingTable) and a
+//! [`ControlPlane`](archipelago_protocol::contract::ControlPlane) of any such store, so that every engine has the same
 //! semantics. Asynchronous but without a runtime: time comes from a [`Timer`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod carry_out;
+mod control_plane;
 mod directory;
 mod leases;
 mod owners;
+mod partitions;
 mod record;
+mod routing_table;
 mod store;
 mod timer;
 mod value;
 mod watch;
 
 pub use carry_out::{carry_out_holder, carry_out_observer};
+pub use control_plane::{ControlPlaneConfig, StoreControlPlane, data_center_id};
 pub use directory::StoreDirectory;
 pub use record::{Expect, Guard, Position, Record, RecordId, Seen, Space, Version, Write};
+pub use routing_table::{StoreRoutingTable, table_id};
 pub use store::{CasAnswer, Change, Read, Records, Store, StoreError, StoreWatch};
 pub use timer::{Sleep, Timer};
 pub use value::{OwnerValue, lease_id, node_record_id, owner_id};

@@ -13,9 +13,25 @@ use crate::directory::StoreDirectory;
 use crate::leases::{not_ended, unasked_guard};
 use crate::record::{Expect, Guard, Record, Seen, Space, Version, Write};
 use crate::store::{CasAnswer, Read};
-use crate::value::{OwnerValue, decode_owner, encode, node_record_id, owner_id};
+use crate::value::{OwnerState, OwnerValue, decode_owner_state, encode, node_record_id, owner_id};
 
 impl StoreDirectory {
+    /// Claims anything but a partition: of partitions, one overlaps others, so more must be looked at first.
+    pub(crate) async fn claim_plain(
+        &self,
+        key: &OwnedKey,
+        session: Session,
+        expected: Option<OwnerRecord>,
+    ) -> Result<PlacementDecision, DirectoryError> {
+        if matches!(key, OwnedKey::Range { .. }) {
+            return Err(DirectoryError::Invalid {
+                what: "a partition is claimed with its parents",
+                source: None,
+            });
+        }
+        self.claim_key(key, session, expected).await
+    }
+
     pub(crate) async fn claim_key(
         &self,
         key: &OwnedKey,
@@ -57,7 +73,7 @@ impl StoreDirectory {
         if raced {
             return Ok(Judged::Held(PlacementDecision::Raced { winner: held }));
         }
-        match self.read_owner(key).await? {
+        match claimable(key, self.read_owner_state(key).await?)? {
             Some(fresh) if fresh.placement == held.placement => {
                 Ok(Judged::Held(PlacementDecision::AlreadyPlaced(fresh)))
             }
@@ -77,13 +93,15 @@ impl StoreDirectory {
             guarded.then(|| Guard { id: node_record_id(session.id), tag: Some(session.id.to_string()) });
         match self.cas(&owner_id(key), expect, put(&OwnerValue::new(session, None))?, guard).await? {
             CasAnswer::Applied(version) => Ok(Claimed::Placed(placement(key, session.id, version))),
-            CasAnswer::Conflict(current) => Ok(Claimed::Lost(decode_some(current.as_ref())?)),
+            CasAnswer::Conflict(current) => {
+                Ok(Claimed::Lost(claimable(key, decode_some(current.as_ref())?)?))
+            }
             CasAnswer::GuardFailed => Ok(Claimed::Unguarded),
         }
     }
 
     /// Whether the lease was read as ended. An absent one is written down first (PIN): absence proves nothing.
-    async fn has_ended(&self, session: Session) -> Result<bool, DirectoryError> {
+    pub(crate) async fn has_ended(&self, session: Session) -> Result<bool, DirectoryError> {
         if let Some(seen) = self.read_lease(session.id).await? {
             return Ok(seen.lease.has_ended());
         }
@@ -123,7 +141,7 @@ impl StoreDirectory {
     }
 
     /// Writes over exactly the generation that the caller owns.
-    async fn replace(
+    pub(crate) async fn replace(
         &self,
         owned: &Placement,
         node: NodeId,
@@ -132,19 +150,24 @@ impl StoreDirectory {
         match self.cas(&owner_id(&owned.key), at(owned), write, None).await? {
             CasAnswer::Applied(version) => Ok(placement(&owned.key, node, version)),
             CasAnswer::Conflict(current) => {
-                Err(DirectoryError::Conflict { current: decode_some(current.as_ref())?.map(Box::new) })
+                let current = decode_some(current.as_ref())?.and_then(OwnerState::owned);
+                Err(DirectoryError::Conflict { current: current.map(Box::new) })
             }
             CasAnswer::GuardFailed => Err(unasked_guard()),
         }
     }
 
     pub(crate) async fn find_owner(&self, key: &OwnedKey) -> Result<Option<OwnerRecord>, DirectoryError> {
-        let Some(record) = self.read_owner(key).await? else { return Ok(None) };
+        let owned = self.read_owner_state(key).await?.and_then(OwnerState::owned);
+        let Some(record) = owned else { return Ok(None) };
         let lease = self.read_lease(record.placement.node).await?;
         Ok(Some(record).filter(|_| !lease.is_some_and(|seen| seen.lease.has_ended())))
     }
 
-    async fn read_owner(&self, key: &OwnedKey) -> Result<Option<OwnerRecord>, DirectoryError> {
+    pub(crate) async fn read_owner_state(
+        &self,
+        key: &OwnedKey,
+    ) -> Result<Option<OwnerState>, DirectoryError> {
         decode_some(self.get(&owner_id(key), Read::Linearizable).await?.as_ref())
     }
 
@@ -158,7 +181,8 @@ impl StoreDirectory {
             PlacementScope::All => (None, None),
         };
         let listed = self.list(Space::OWNERS, tag.as_deref()).await?;
-        let mut records = listed.records.iter().map(decode_owner).collect::<Result<Vec<_>, _>>()?;
+        let states = listed.records.iter().map(decode_owner_state).collect::<Result<Vec<_>, _>>()?;
+        let mut records: Vec<OwnerRecord> = states.into_iter().filter_map(OwnerState::owned).collect();
         records.retain(|record| kind.is_none() || record.key().kind() == kind.as_ref());
         Ok(Listing { records, revision: Revision(listed.position.0) })
     }
@@ -187,7 +211,7 @@ fn put(value: &OwnerValue) -> Result<Write, DirectoryError> {
     Ok(Write::Put { tag: Some(value.session.clone()), value: encode(value)?, ttl: None })
 }
 
-fn at(owned: &Placement) -> Expect {
+pub(crate) fn at(owned: &Placement) -> Expect {
     let version = Version(owned.generation.as_u64());
     Expect::At(Seen { version, tag: Some(owned.node.to_string()) })
 }
@@ -196,8 +220,16 @@ fn placement(key: &OwnedKey, node: NodeId, version: Version) -> Placement {
     Placement { key: key.clone(), node, generation: Generation::new(version.0) }
 }
 
-fn decode_some(record: Option<&Record>) -> Result<Option<OwnerRecord>, DirectoryError> {
-    record.map(decode_owner).transpose()
+pub(crate) fn decode_some(record: Option<&Record>) -> Result<Option<OwnerState>, DirectoryError> {
+    record.map(decode_owner_state).transpose()
+}
+
+/// The record that a claim would replace; a retired key is never claimed again.
+fn claimable(key: &OwnedKey, state: Option<OwnerState>) -> Result<Option<OwnerRecord>, DirectoryError> {
+    match state {
+        Some(OwnerState::Retired) => Err(DirectoryError::Retired { key: key.clone() }),
+        state => Ok(state.and_then(OwnerState::owned)),
+    }
 }
 
 /// Each round but the last two answers a change by somebody else; more than this is a storm, and the caller looks again.

@@ -16,6 +16,14 @@ impl Space {
     pub const NODES: Self = Self("node");
     /// Owner records.
     pub const OWNERS: Self = Self("own");
+    /// Routing tables of range-partitioned kinds.
+    pub const TABLES: Self = Self("routing");
+    /// Records of datacenters, in the control plane's store.
+    pub const DATA_CENTERS: Self = Self("dc");
+
+    /// All spaces that archipelago uses. An engine needs to do nothing for a new one, as long as it takes the name from
+    /// [`as_str`](Self::as_str).
+    pub const ALL: [Self; 5] = [Self::LEASES, Self::NODES, Self::OWNERS, Self::TABLES, Self::DATA_CENTERS];
 
     /// A space of this name: lower-case letters only, so that every engine can use it in its keys.
     ///
@@ -122,7 +130,9 @@ pub enum Write {
         tag: Option<String>,
         /// What it says.
         value: Bytes,
-        /// After how long the engine may delete it by itself, if it can. May fire at any time without harm.
+        /// After how long the engine may delete it by itself, if it can; `None` = never. Leases get several times their
+        /// own length, so that they vanish even when nobody is left to end them. A put replaces the time of the one
+        /// before, also by `None`. May fire at any time without harm.
         ttl: Option<Millis>,
     },
     /// Nothing: the record goes.

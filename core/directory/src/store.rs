@@ -27,7 +27,8 @@ use crate::record::{Expect, Guard, Position, Record, RecordId, Space, Version, W
 /// - *cancel_safe*: a dropped future may or may not have written, now or later; it corrupts nothing.
 ///
 /// It need not have transactions: a guard that cannot be checked is ignored (*guard_holds* is for those that can,
-/// see [`Store::checks_guards`]). It need not delete by TTL, and may do so at any time. A watch may end, fail, or be
+/// see [`Store::checks_guards`]). It need not delete by TTL (`Write::Put`'s `ttl` is a hint), and may do so at any time;
+/// if it does, the deletion is a change like any other and comes through the watch. A watch may end, fail, or be
 /// `Compacted` at any time.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
@@ -37,6 +38,12 @@ pub trait Store: Send + Sync + 'static {
     /// Whether guards are checked in the same transaction.
     fn checks_guards(&self) -> bool {
         false
+    }
+
+    /// The longest value that the engine takes, in bytes. Only routing tables come near it; a longer one is refused
+    /// before it is sent.
+    fn max_value(&self) -> usize {
+        DEFAULT_MAX_VALUE
     }
 
     /// Reads a record.
@@ -177,3 +184,6 @@ pub enum StoreError {
         source: BoxError,
     },
 }
+
+/// What every engine takes that has no limit of its own: below the default message sizes of etcd and NATS.
+const DEFAULT_MAX_VALUE: usize = 768 << 10;

@@ -33,6 +33,32 @@ impl OwnerValue {
     }
 }
 
+/// The value of an owner record that nothing follows.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "lowercase")]
+enum FinalValue {
+    /// The partition was divided or merged; by whom is for people.
+    Retired { by: String },
+}
+
+/// What an owner record says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum OwnerState {
+    /// Somebody owns the key.
+    Owned(OwnerRecord),
+    /// Nobody does, for ever.
+    Retired,
+}
+
+impl OwnerState {
+    pub(crate) fn owned(self) -> Option<OwnerRecord> {
+        match self {
+            Self::Owned(record) => Some(record),
+            Self::Retired => None,
+        }
+    }
+}
+
 /// The name of a session's lease record.
 pub fn lease_id(id: NodeId) -> RecordId {
     RecordId::new(Space::LEASES, id.to_string())
@@ -52,6 +78,10 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Bytes, DirectoryError> {
     serde_json::to_vec(value).map(Bytes::from).map_err(|error| invalid("a record cannot be written", error))
 }
 
+pub(crate) fn encode_retired(by: NodeId) -> Result<Bytes, DirectoryError> {
+    encode(&FinalValue::Retired { by: by.to_string() })
+}
+
 pub(crate) fn decode_lease(record: &Record) -> Result<LeaseSeen, DirectoryError> {
     let lease: Lease = decode(record)?;
     Ok(LeaseSeen { id: decode_key(record)?, version: LeaseVersion(record.version.0), lease })
@@ -61,7 +91,14 @@ pub(crate) fn decode_node(record: &Record) -> Result<NodeInfo, DirectoryError> {
     decode(record)
 }
 
-pub(crate) fn decode_owner(record: &Record) -> Result<OwnerRecord, DirectoryError> {
+pub(crate) fn decode_owner_state(record: &Record) -> Result<OwnerState, DirectoryError> {
+    if let Ok(FinalValue::Retired { .. }) = decode(record) {
+        return Ok(OwnerState::Retired);
+    }
+    decode_owner(record).map(OwnerState::Owned)
+}
+
+fn decode_owner(record: &Record) -> Result<OwnerRecord, DirectoryError> {
     let value: OwnerValue = decode(record)?;
     let node = value.session.parse().map_err(|error| invalid("an owner record names no session", error))?;
     let key = record.id.key.parse().map_err(|error| invalid("an owner record has no valid key", error))?;
@@ -127,8 +164,18 @@ mod tests {
     }
 
     #[test]
+    fn a_retired_record_says_so_and_by_whom() {
+        let value = encode_retired(NodeId::new(0xab)).unwrap();
+        assert_eq!(value, r#"{"state":"retired","by":"00000000000000ab"}"#.as_bytes());
+        let record = stored(RecordId::new(Space::OWNERS, "range/Account/a"), value);
+        assert_eq!(decode_owner_state(&record).unwrap(), OwnerState::Retired);
+    }
+
+    #[test]
     fn what_cannot_be_read_is_invalid_and_not_absent() {
-        let record = stored(RecordId::new(Space::OWNERS, "role/leader"), Bytes::from_static(b"retired"));
-        assert!(matches!(decode_owner(&record), Err(DirectoryError::Invalid { .. })));
+        for value in [&b"retired"[..], b"{}", br#"{"state":"owned","by":"00000000000000ab"}"#] {
+            let record = stored(RecordId::new(Space::OWNERS, "role/leader"), Bytes::from_static(value));
+            assert!(matches!(decode_owner_state(&record), Err(DirectoryError::Invalid { .. })));
+        }
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use archipelago_protocol::contract::{Entry, EntryId, WatchEvent, WatchScope, WatchStream};
 use archipelago_protocol::identity::NodeId;
-use futures_util::StreamExt;
 
 use super::{Fixture, info, session, shard};
+use crate::waiting::next_of;
 use crate::{Faults, FaultyStore, ImmediateTimer};
 
 /// The first event holds everything there is.
@@ -15,10 +15,10 @@ use crate::{Faults, FaultyStore, ImmediateTimer};
 /// Proves: R177
 pub async fn watch_starts_with_a_snapshot(f: Fixture) {
     let mut empty = f.directory.watch(WatchScope::Nodes, None).await.expect("watches");
-    assert!(matches!(next(&mut empty).await, WatchEvent::Snapshot { entries, .. } if entries.is_empty()));
+    assert!(matches!(next(&f, &mut empty).await, WatchEvent::Snapshot { entries, .. } if entries.is_empty()));
     f.open(1).await;
     let mut watch = f.directory.watch(WatchScope::Nodes, None).await.expect("watches");
-    let WatchEvent::Snapshot { entries, .. } = next(&mut watch).await else { panic!("no snapshot") };
+    let WatchEvent::Snapshot { entries, .. } = next(&f, &mut watch).await else { panic!("no snapshot") };
     assert_eq!(entries, [Entry::Node(info(1))]);
 }
 
@@ -31,14 +31,14 @@ pub async fn watch_misses_nothing(f: Fixture) {
     let key = shard("Account", 1);
     let mut watch = f.directory.watch(WatchScope::Owners, None).await.expect("watches");
     let mut view = View::default();
-    view.take(next(&mut watch).await);
+    view.take(next(&f, &mut watch).await);
     let first = f.place(&key, 1).await;
     let second = f.directory.transfer(&first, session(2), None).await.expect("transfers");
     f.directory.release(&second).await.expect("releases");
     let third = f.place(&key, 1).await;
     let mut generations = Vec::new();
     while view.owner(&key) != Some(third.generation.as_u64()) {
-        view.take(next(&mut watch).await);
+        view.take(next(&f, &mut watch).await);
         generations.push(view.owner(&key));
     }
     let expected = [Some(first), Some(second), None, Some(third)].map(|p| p.map(|p| p.generation.as_u64()));
@@ -52,18 +52,18 @@ pub async fn watch_resumes_from_a_revision(f: Fixture) {
     f.open(2).await;
     f.end(1).await;
     let mut watch = f.directory.watch(WatchScope::Nodes, Some(revision)).await.expect("watches");
-    let first = next(&mut watch).await;
+    let first = next(&f, &mut watch).await;
     assert!(
         matches!(&first, WatchEvent::Put { entry: Entry::Node(node), .. } if *node == info(2)),
         "{first:?}"
     );
-    let second = next(&mut watch).await;
+    let second = next(&f, &mut watch).await;
     assert!(
         matches!(&second, WatchEvent::Gone { id: EntryId::Node(id), .. } if *id == NodeId::new(1)),
         "{second:?}"
     );
     let mut again = f.directory.watch(WatchScope::Nodes, Some(first.revision())).await.expect("watches");
-    assert_eq!(next(&mut again).await, second);
+    assert_eq!(next(&f, &mut again).await, second);
 }
 
 /// Whatever breaks underneath, the watcher ends up with what the store holds.
@@ -81,19 +81,19 @@ pub async fn watch_survives_compaction(f: Fixture) {
         let key = shard("Account", round % 4);
         let placed = f.place(&key, 1).await;
         while view.owner(&key) != Some(placed.generation.as_u64()) {
-            view.take(next(&mut watch).await);
+            view.take(next(&f, &mut watch).await);
         }
         let next_owner = f.directory.transfer(&placed, session(2), None).await.expect("transfers");
         f.directory.release(&next_owner).await.expect("releases");
         if round % 3 == 0 {
             while view.owner(&key).is_some() {
-                view.take(next(&mut watch).await);
+                view.take(next(&f, &mut watch).await);
             }
         }
     }
     let last = f.place(&shard("Account", 9), 1).await;
     while view.owner(&last.key) != Some(last.generation.as_u64()) {
-        view.take(next(&mut watch).await);
+        view.take(next(&f, &mut watch).await);
     }
     assert_eq!(view.entries.len(), 1, "{:?}", view.entries);
 }
@@ -106,13 +106,13 @@ pub async fn watch_of_a_node_follows_its_records(f: Fixture) {
     f.place(&shard("Account", 2), 2).await;
     let mut watch = f.directory.watch(WatchScope::OwnedBy(NodeId::new(1)), None).await.expect("watches");
     let mut view = View::default();
-    view.take(next(&mut watch).await);
+    view.take(next(&f, &mut watch).await);
     assert_eq!(view.owned(), std::slice::from_ref(&kept.key));
     f.place(&shard("Account", 3), 2).await;
     f.directory.transfer(&kept, session(2), None).await.expect("transfers");
     let gained = f.place(&shard("Account", 4), 1).await;
     while view.owner(&gained.key).is_none() {
-        view.take(next(&mut watch).await);
+        view.take(next(&f, &mut watch).await);
     }
     assert_eq!(view.owned(), [gained.key]);
 }
@@ -122,14 +122,14 @@ pub async fn watch_of_a_node_follows_its_records(f: Fixture) {
 /// Proves: R175, R177
 pub async fn watch_tells_who_joined_and_left(f: Fixture) {
     let mut watch = f.directory.watch(WatchScope::Nodes, None).await.expect("watches");
-    next(&mut watch).await;
+    next(&f, &mut watch).await;
     f.open(1).await;
     f.open(2).await;
     f.end(1).await;
     f.directory.close_session(session(2)).await.expect("closes");
     let mut told = Vec::new();
     for _ in 0..4 {
-        told.push(match next(&mut watch).await {
+        told.push(match next(&f, &mut watch).await {
             WatchEvent::Put { entry: Entry::Node(node), .. } => ("joined", node.id.as_u64()),
             WatchEvent::Gone { id: EntryId::Node(id), .. } => ("left", id.as_u64()),
             other => panic!("{other:?}"),
@@ -171,6 +171,6 @@ impl View {
     }
 }
 
-async fn next(watch: &mut WatchStream) -> WatchEvent {
-    watch.next().await.expect("the watch goes on").expect("the watch holds")
+async fn next(f: &Fixture, watch: &mut WatchStream) -> WatchEvent {
+    next_of(&*f.timer, watch).await
 }

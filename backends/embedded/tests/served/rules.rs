@@ -1,11 +1,14 @@
-//! The suites of Store and Directory, and the session protocol, all over the wire.
+//! All suites, and the session protocol, over the wire.
 
 use std::future::Future;
 use std::sync::Arc;
 
+use archipelago_backend_conformance::control_plane_rules::ControlPlaneFixture;
 use archipelago_backend_conformance::directory_rules::Fixture;
+use archipelago_backend_conformance::routing_table_rules::RoutingTableFixture;
 use archipelago_backend_conformance::{
-    ImmediateTimer, Plan, World, directory_conformance, store_conformance,
+    ImmediateTimer, Plan, World, control_plane_conformance, directory_conformance, routing_table_conformance,
+    store_conformance,
 };
 use archipelago_directory::Store;
 
@@ -23,6 +26,18 @@ fn directory<F: Future<Output = ()>>(rule: impl FnOnce(Fixture) -> F) {
 }
 
 directory_conformance!(directory);
+
+fn routing_table<F: Future<Output = ()>>(rule: impl FnOnce(RoutingTableFixture) -> F) {
+    now(rule(RoutingTableFixture::new(Rig::new().remote, Arc::new(ImmediateTimer))));
+}
+
+routing_table_conformance!(routing_table);
+
+fn control_plane<F: Future<Output = ()>>(rule: impl FnOnce(ControlPlaneFixture) -> F) {
+    now(rule(ControlPlaneFixture::new(Rig::new().remote, Arc::new(ImmediateTimer))));
+}
+
+control_plane_conformance!(control_plane);
 
 /// The worlds of the session protocol go the same way whether the store is in the process or served.
 #[test]

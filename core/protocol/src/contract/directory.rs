@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use async_trait::async_trait;
 
 use super::{DirectoryError, Move, OwnerRecord, PlacementDecision, Revision, WatchScope, WatchStream};
-use crate::identity::{Kind, NodeId, NodeInfo, OwnedKey, Placement};
+use crate::identity::{Kind, NodeId, NodeInfo, OwnedKey, PartitionName, Placement};
 use crate::session::{Beat, EndReason, LeaseAnswer, LeaseSeen, LeaseVersion, Session};
 
 /// Grants ownership: at most one owner per key, and none is replaced before its session has ended.
@@ -37,6 +37,15 @@ use crate::session::{Beat, EndReason, LeaseAnswer, LeaseSeen, LeaseVersion, Sess
 /// - *evict_needs_an_ended_session*, *evict_spares_newer_records*: evicting removes only records of an ended
 ///   session, each at the version listed.
 /// - *cancel_safe*: a dropped future may or may not have written, now or later; it corrupts nothing.
+///
+/// Partitions of ranges:
+/// - *range_claim_waits_for_its_parents*: a partition is never placed while one that it was made of is owned by a session
+///   that has not ended.
+/// - *range_claim_retires_what_nobody_owns*: parents without an owner, or whose owner has ended, are retired by the claim.
+/// - *ranges_are_claimed_with_their_parents*: a plain claim of a partition is refused.
+/// - *retire_names_its_generation*: only the generation that the caller owns is retired.
+/// - *retired_is_final*: a retired partition is never claimed, released, handed over or reasserted again.
+/// - *retired_is_no_owner*: lookups, listings and watches show it as gone.
 ///
 /// Watching:
 /// - *watch_starts_with_a_snapshot*, *watch_misses_nothing*, *watch_resumes_from_a_revision*,
@@ -97,12 +106,40 @@ pub trait Directory: Send + Sync + 'static {
     /// # Errors
     ///
     /// - `SessionLost`: the claimer's session is over; nothing was written.
+    /// - `Invalid`: the key is a partition; see [`claim_range`](Self::claim_range).
     async fn claim(
         &self,
         key: &OwnedKey,
         session: Session,
         expected: Option<OwnerRecord>,
     ) -> Result<PlacementDecision, DirectoryError>;
+
+    /// Claims a partition of a range-partitioned kind, as [`claim`](Self::claim) does, once all its `parents` (as the
+    /// routing table names them) have been retired. Parents that nobody owns any more are retired here; retired is final,
+    /// so having read it once is enough.
+    ///
+    /// # Errors
+    ///
+    /// - `NotRetired`: a parent's owner has not stopped; nothing was written to the key.
+    /// - `Retired`: the partition itself has been divided or merged.
+    /// - `Invalid`: the key is no partition.
+    /// - `SessionLost`: the claimer's session is over; nothing was written to the key.
+    async fn claim_range(
+        &self,
+        key: &OwnedKey,
+        parents: &[PartitionName],
+        session: Session,
+        expected: Option<OwnerRecord>,
+    ) -> Result<PlacementDecision, DirectoryError>;
+
+    /// Retires a partition that was divided or merged: nobody owns it any more, for ever. Sent only after the last handler
+    /// has ended (STOP-FIRST); the generation is dead for the caller unless the answer is `Unavailable`.
+    ///
+    /// # Errors
+    ///
+    /// - `Conflict`: done already, or not the caller's any more; nothing was written.
+    /// - `Invalid`: the key is no partition.
+    async fn retire(&self, placement: &Placement) -> Result<(), DirectoryError>;
 
     /// Writes the caller's own record anew (RECAS): same owner, same tenure, new generation. Makes every earlier
     /// write to it that may still be under way impossible.

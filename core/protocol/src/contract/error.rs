@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use crate::contract::OwnerRecord;
-use crate::identity::NodeId;
+use crate::identity::{NodeId, OwnedKey};
 
 /// An error of an engine's client, kept as the source of ours.
 pub type BoxError = Box<dyn core::error::Error + Send + Sync + 'static>;
@@ -26,6 +26,20 @@ pub enum DirectoryError {
     SessionLost {
         /// The session that is over.
         id: NodeId,
+    },
+    /// The key is a partition that was divided or merged, and is never owned again; nothing was written. Look up the
+    /// routing table.
+    #[error("{key} has been retired")]
+    Retired {
+        /// The key.
+        key: OwnedKey,
+    },
+    /// A partition that the key was made of is still owned; nothing was written. Claim again once its owner has retired
+    /// it, or its session has ended.
+    #[error("{} has not been retired by its owner {}", parent.placement.key, parent.placement.node)]
+    NotRetired {
+        /// The owner record in the way.
+        parent: Box<OwnerRecord>,
     },
     /// The store did not take the request: certainly not applied. Try again later.
     #[error("{backend} is unavailable")]

@@ -2,15 +2,23 @@
 //!
 //! Every rule of a contract has a name, and the conformance test that proves it bears the same name.
 
+mod control_plane;
 mod decision;
 mod directory;
+mod epoch;
 mod error;
+mod routing_table;
 mod transport;
 mod watch;
 
+pub use control_plane::{ControlPlane, ControlPlaneError, DataCenterEvent, DataCenterWatch};
 pub use decision::{Move, OwnerRecord, PlacementDecision};
 pub use directory::{Directory, Listing, PlacementScope};
+pub use epoch::Epoch;
 pub use error::{BoxError, DirectoryError};
+pub use routing_table::{
+    RecordVersion, RoutingTable, RoutingTableError, SavedTable, TableVersion, TableWatch,
+};
 pub use transport::{
     CloseCode, CloseReason, Connection, Endpoint, PeerIdentity, RecvStream, SendStream, Streams, Transport,
     TransportError,

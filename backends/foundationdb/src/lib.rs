@@ -1,1 +1,0 @@
-//! The FoundationDB backend of archipelago.
