@@ -1,0 +1,168 @@
+//! How etcd is started.
+//!
+//! Two versions may be there: `etcd`, and `etcd34`, an etcd 3.4 that `ARCHIPELAGO_TEST_ETCD34_BIN` names. etcd 3.5.0 to
+//! 3.5.2 can lose committed transactions when it is killed under load (etcd-io/etcd issue 13766), so tests that kill or
+//! pause take the 3.4 where there is one ([`EtcdServer::to_hurt`]).
+
+use std::ops::{Deref, DerefMut};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use crate::process::{Place, Recipe, ServerProcess, http_ok};
+use crate::program::{self, Source};
+
+/// A running etcd with one member. Killed when it is dropped.
+pub struct EtcdServer {
+    process: ServerProcess,
+    scheme: &'static str,
+}
+
+/// The certificates of a server that talks TLS.
+#[derive(Clone, Debug)]
+pub struct ServerTls {
+    /// What client certificates must be signed by, as a PEM file. Clients without one are refused.
+    pub client_ca_file: PathBuf,
+    /// The server's own, as a PEM file.
+    pub certificate_file: PathBuf,
+    /// Its private key, as a PEM file.
+    pub key_file: PathBuf,
+}
+
+impl EtcdServer {
+    /// Starts an etcd for one test; `None` if there is no program, which has been said.
+    pub fn start() -> Option<Self> {
+        let program = program::find_program("etcd", "etcd");
+        Self::spawn(program, None)
+    }
+
+    /// Starts an etcd that may be killed and paused; `None` if there is no program, which has been said.
+    pub fn to_hurt() -> Option<Self> {
+        let program = program::named("etcd34").or_else(|| program::find_program("etcd", "etcd"));
+        Self::spawn(program, None)
+    }
+
+    /// Starts an etcd that talks TLS; `None` if there is no program, which has been said.
+    pub fn with_tls(tls: ServerTls) -> Option<Self> {
+        Self::spawn(program::find_program("etcd", "etcd"), Some(tls))
+    }
+
+    /// Where clients reach it.
+    pub fn address(&self) -> String {
+        format!("{}://127.0.0.1:{}", self.scheme, self.port(CLIENTS))
+    }
+
+    fn spawn(program: Option<PathBuf>, tls: Option<ServerTls>) -> Option<Self> {
+        let Some(program) = program else {
+            program::skip("etcd", "no etcd found; set ARCHIPELAGO_TEST_ETCD_BIN to one");
+            return None;
+        };
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let recipe = Recipe {
+            name: "etcd",
+            program,
+            ports: 3,
+            arguments: Box::new(move |place| arguments(place, tls.as_ref())),
+            ready: Box::new(|place| http_ok(place.port(METRICS), "/health")),
+        };
+        Some(Self { process: ServerProcess::start(recipe), scheme })
+    }
+}
+
+impl Deref for EtcdServer {
+    type Target = ServerProcess;
+
+    fn deref(&self) -> &ServerProcess {
+        &self.process
+    }
+}
+
+impl DerefMut for EtcdServer {
+    fn deref_mut(&mut self) -> &mut ServerProcess {
+        &mut self.process
+    }
+}
+
+/// The address of an etcd that all tests of this process share, and that none may hurt; `None` if there is no etcd, which
+/// has been said. `ARCHIPELAGO_TEST_ETCD` may name one.
+pub fn shared() -> Option<String> {
+    static SHARED: OnceLock<EtcdServer> = OnceLock::new();
+    match program::find("etcd", "etcd")? {
+        Source::At(address) => Some(address),
+        Source::Spawn(program) => Some(started_once(&SHARED, program)),
+    }
+}
+
+/// The same for an etcd 3.4; `None` if `ARCHIPELAGO_TEST_ETCD34_BIN` names none, which has been said.
+pub fn shared_34() -> Option<String> {
+    static SHARED: OnceLock<EtcdServer> = OnceLock::new();
+    match program::named("etcd34") {
+        Some(program) => Some(started_once(&SHARED, program)),
+        None => {
+            program::skip("etcd34", "ARCHIPELAGO_TEST_ETCD34_BIN names no etcd 3.4");
+            None
+        }
+    }
+}
+
+/// What lives in a static is never dropped: it ends when the process does.
+fn started_once(server: &'static OnceLock<EtcdServer>, program: PathBuf) -> String {
+    server.get_or_init(|| EtcdServer::spawn(Some(program), None).expect("a program is given")).address()
+}
+
+fn arguments(place: &Place, tls: Option<&ServerTls>) -> Vec<String> {
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let clients = format!("{scheme}://127.0.0.1:{}", place.port(CLIENTS));
+    let peers = format!("http://127.0.0.1:{}", place.port(PEERS));
+    let mut arguments = vec![
+        "--name=test".to_owned(),
+        format!("--data-dir={}", place.folder().join("data").display()),
+        format!("--listen-client-urls={clients}"),
+        format!("--advertise-client-urls={clients}"),
+        format!("--listen-peer-urls={peers}"),
+        format!("--initial-advertise-peer-urls={peers}"),
+        format!("--initial-cluster=test={peers}"),
+        format!("--listen-metrics-urls=http://127.0.0.1:{}", place.port(METRICS)),
+        // Alone it waits for nobody's vote; the shorter, the sooner it starts.
+        "--heartbeat-interval=10".to_owned(),
+        "--election-timeout=100".to_owned(),
+        "--logger=zap".to_owned(),
+        "--log-level=warn".to_owned(),
+    ];
+    if let Some(tls) = tls {
+        arguments.extend([
+            "--client-cert-auth".to_owned(),
+            format!("--trusted-ca-file={}", tls.client_ca_file.display()),
+            format!("--cert-file={}", tls.certificate_file.display()),
+            format!("--key-file={}", tls.key_file.display()),
+        ]);
+    }
+    arguments
+}
+
+const CLIENTS: usize = 0;
+const PEERS: usize = 1;
+const METRICS: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn etcd_is_paused_killed_and_restarted_at_the_same_address() {
+        let Some(mut server) = EtcdServer::to_hurt() else { return };
+        let healthy = |server: &EtcdServer| http_ok(server.port(METRICS), "/health");
+        let address = server.address();
+        server.pause();
+        assert!(!healthy(&server), "a paused server answers nobody");
+        server.resume();
+        assert!(healthy(&server));
+        server.kill();
+        assert!(!healthy(&server));
+        server.restart();
+        assert!(healthy(&server));
+        assert_eq!(server.address(), address);
+        let folder = server.place().folder().to_owned();
+        drop(server);
+        assert!(!folder.exists(), "nothing is left behind");
+    }
+}
