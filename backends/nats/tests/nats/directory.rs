@@ -1,0 +1,16 @@
+//! The directory's rules on a real NATS server.
+
+use std::future::Future;
+
+use archipelago_backend_conformance::directory_conformance;
+use archipelago_backend_conformance::directory_rules::Fixture;
+
+use crate::rig;
+
+fn run<F: Future<Output = ()>>(rule: impl FnOnce(Fixture) -> F) {
+    rig::with_server(async |server| {
+        rule(Fixture::new(rig::store(&server).await, rig::RealTimer::start())).await;
+    });
+}
+
+directory_conformance!(run);

@@ -1,0 +1,15 @@
+//! The store's rules on a real NATS server.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use archipelago_backend_conformance::store_conformance;
+use archipelago_directory::Store;
+
+use crate::rig;
+
+fn run<F: Future<Output = ()>>(rule: impl FnOnce(Arc<dyn Store>) -> F) {
+    rig::with_server(async |server| rule(rig::store(&server).await).await);
+}
+
+store_conformance!(run);
