@@ -1,32 +1,28 @@
-//! Actors that the user started and registered under a path.
+//! Which actors are registered, and how they are found.
 
-use std::any::Any;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use actix::dev::ToEnvelope;
-use actix::{Actor, Addr, Handler, MailboxError};
-use archipelago_protocol::call::{CallError, Queue};
-use archipelago_protocol::identity::{ActorPath, ActorPathError};
-use futures_util::future::{Either, select};
+use actix::Addr;
+use archipelago_protocol::identity::{ActorPath, ActorPathError, NodeAddress};
 
-use crate::message::AcceptedBy;
+use super::{AnyDoor, Door, NamedRef, NamedTable};
+use crate::message::NamedActor;
 use crate::node::{Node, NodeShared};
 
 /// The named actors of a node, by path.
 #[derive(Default)]
 pub(crate) struct NamedActors {
-    by_path: RwLock<BTreeMap<String, Arc<dyn Any + Send + Sync>>>,
+    by_path: RwLock<BTreeMap<String, Arc<dyn AnyDoor>>>,
 }
 
 impl NamedActors {
-    fn insert(&self, path: &str, addr: Arc<dyn Any + Send + Sync>) -> bool {
+    fn insert(&self, path: &str, door: Arc<dyn AnyDoor>) -> bool {
         let mut by_path = self.by_path.write().unwrap_or_else(PoisonError::into_inner);
         if by_path.contains_key(path) {
             return false;
         }
-        by_path.insert(path.to_owned(), addr);
+        by_path.insert(path.to_owned(), door);
         true
     }
 
@@ -34,13 +30,14 @@ impl NamedActors {
         self.by_path.write().unwrap_or_else(PoisonError::into_inner).remove(path).is_some()
     }
 
-    fn find<A: Actor>(&self, path: &str) -> Option<Addr<A>> {
-        let by_path = self.by_path.read().unwrap_or_else(PoisonError::into_inner);
-        by_path.get(path)?.downcast_ref::<Addr<A>>().cloned()
+    /// The door of whoever is registered at a path.
+    pub(crate) fn door(&self, path: &str) -> Option<Arc<dyn AnyDoor>> {
+        self.by_path.read().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
     }
 
-    fn contains(&self, path: &str) -> bool {
-        self.by_path.read().unwrap_or_else(PoisonError::into_inner).contains_key(path)
+    /// The door of the actor at a path, if it is of type `A`.
+    pub(super) fn find<A: NamedActor>(&self, path: &str) -> Option<Arc<Door<A>>> {
+        self.door(path)?.into_any().downcast().ok()
     }
 }
 
@@ -66,25 +63,53 @@ pub enum NameError {
         wanted: &'static str,
     },
     /// The path is on another node, and this node has no transport.
-    #[error("{path} is on another node")]
+    #[error("{path} is on another node, and this node has no transport")]
     Elsewhere {
         /// The path.
         path: String,
     },
+    /// The path is in another system than this node: messages never go there.
+    #[error("{path} is in another system than {ours}")]
+    OtherSystem {
+        /// The path.
+        path: String,
+        /// The namespace of this node, which is the system of its paths.
+        ours: String,
+    },
 }
 
 impl Node {
-    /// Registers an actor under a path such as `/greeter`, so that it can be found and addressed by it.
+    /// Registers an actor under a path such as `/greeter`, so that it can be found and addressed by it, from this node and
+    /// from others.
     ///
     /// # Errors
     ///
     /// [`NameError`]: the path is invalid or taken; nothing changed.
-    pub fn register<A: Actor>(&self, path: &str, addr: Addr<A>) -> Result<NamedRef<A>, NameError> {
+    pub fn register<A: NamedActor>(&self, path: &str, addr: Addr<A>) -> Result<NamedRef<A>, NameError> {
+        self.register_door(path, addr, Some(NamedTable::of_actor()))
+    }
+
+    /// Registers an actor for this node only: other nodes do not find it, and what they send to it fails with
+    /// [`NotLocal`](archipelago_protocol::call::CallError::NotLocal).
+    ///
+    /// # Errors
+    ///
+    /// As [`register`](Self::register).
+    pub fn register_local<A: NamedActor>(&self, path: &str, addr: Addr<A>) -> Result<NamedRef<A>, NameError> {
+        self.register_door(path, addr, None)
+    }
+
+    fn register_door<A: NamedActor>(
+        &self,
+        path: &str,
+        addr: Addr<A>,
+        table: Option<NamedTable<A>>,
+    ) -> Result<NamedRef<A>, NameError> {
         let path = self.path(path)?;
-        if !self.shared().named().insert(path.path(), Arc::new(addr)) {
+        if !self.shared().named().insert(path.path(), Door::new(path.clone(), addr, table)) {
             return Err(NameError::Taken { path: path.to_uri() });
         }
-        Ok(NamedRef { path, node: Arc::clone(self.shared()), actor: std::marker::PhantomData })
+        Ok(NamedRef::on(Some(Arc::clone(self.shared())), path))
     }
 
     /// Takes a registration back; false if there was none. The actor itself goes on.
@@ -92,29 +117,36 @@ impl Node {
         self.path(path).is_ok_and(|path| self.shared().named().remove(path.path()))
     }
 
-    /// The actor of type `A` at a path. Whether there is one shows when something is sent.
+    /// The actor of type `A` at a path of this node. Whether there is one shows when something is sent.
     ///
     /// # Errors
     ///
     /// [`NameError`]: the path is invalid, or an actor of another type is there.
-    pub fn named<A: Actor>(&self, path: &str) -> Result<NamedRef<A>, NameError> {
+    pub fn named<A: NamedActor>(&self, path: &str) -> Result<NamedRef<A>, NameError> {
         self.resolve(&self.path(path)?)
     }
 
-    /// The actor of type `A` at a full address.
+    /// The actor of type `A` at a full address, on this node or another. Whether there is one shows when something is
+    /// sent.
     ///
     /// # Errors
     ///
-    /// [`NameError`]: the address is on another node, or an actor of another type is there.
-    pub fn resolve<A: Actor>(&self, path: &ActorPath) -> Result<NamedRef<A>, NameError> {
-        if !path.is_local() || path.system() != self.namespace().as_str() {
+    /// [`NameError`]: the address can never be reached from this node, or an actor of another type is there.
+    pub fn resolve<A: NamedActor>(&self, path: &ActorPath) -> Result<NamedRef<A>, NameError> {
+        let node = self.shared();
+        if path.system() != self.namespace().as_str() {
+            let ours = self.namespace().to_string();
+            return Err(NameError::OtherSystem { path: path.to_uri(), ours });
+        }
+        let here = path.address().is_none_or(|address| node.is_own_address(address));
+        if !here && node.env().transport().is_none() {
             return Err(NameError::Elsewhere { path: path.to_uri() });
         }
-        let named = self.shared().named();
-        if named.contains(path.path()) && named.find::<A>(path.path()).is_none() {
+        let other = || node.named().door(path.path()).is_some_and(|door| !door.into_any().is::<Door<A>>());
+        if here && other() {
             return Err(NameError::OtherType { path: path.to_uri(), wanted: std::any::type_name::<A>() });
         }
-        Ok(NamedRef { path: path.clone(), node: Arc::clone(self.shared()), actor: std::marker::PhantomData })
+        Ok(NamedRef::on(Some(Arc::clone(node)), path.clone()))
     }
 
     fn path(&self, path: &str) -> Result<ActorPath, ActorPathError> {
@@ -122,86 +154,20 @@ impl Node {
     }
 }
 
-/// An actor registered under a path.
-pub struct NamedRef<A> {
-    path: ActorPath,
-    node: Arc<NodeShared>,
-    actor: std::marker::PhantomData<fn() -> A>,
-}
+impl NodeShared {
+    /// Whether an address is that of this node.
+    pub(crate) fn is_own_address(&self, address: &NodeAddress) -> bool {
+        let own = self.address();
+        let bind = self.settings().remote.bind.host();
+        address.port() == own.port() && (address == &own || address.host() == bind)
+    }
 
-impl<A: Actor> NamedRef<A> {
-    /// Asks: sends a message and waits for its reply, for as long as the node's `calls.timeout` says.
-    ///
-    /// # Errors
-    ///
-    /// [`CallError::NoSuchActor`] if nobody is registered there; the message becomes a dead letter too.
-    pub async fn send<M>(&self, message: M) -> Result<M::Result, CallError>
-    where
-        M: AcceptedBy<A>,
-        A: Handler<M>,
-        A::Context: ToEnvelope<A, M>,
-    {
-        let Some(addr) = self.node.named().find::<A>(self.path.path()) else {
-            return Err(self.dead::<M>());
-        };
-        let limit = self.node.env().sleep(self.node.settings().call_timeout);
-        match select(std::pin::pin!(addr.send(message)), limit).await {
-            Either::Left((Ok(reply), _)) => Ok(reply),
-            Either::Left((Err(MailboxError::Closed), _)) => Err(CallError::NoReply),
-            Either::Left((Err(MailboxError::Timeout), _)) | Either::Right(_) => {
-                Err(CallError::Timeout { started: true })
-            }
+    /// A path as other nodes know it: with the address of this one, if it can be reached.
+    pub(crate) fn path_from_outside(&self, path: &ActorPath) -> ActorPath {
+        if !path.is_local() || self.env().transport().is_none() {
+            return path.clone();
         }
-    }
-
-    /// Tells: sends a message and waits for nothing. If nobody is registered there it becomes a dead letter, which
-    /// is no error.
-    ///
-    /// # Errors
-    ///
-    /// [`CallError::Overloaded`] if the actor's mailbox is full.
-    pub fn tell<M>(&self, message: M) -> Result<(), CallError>
-    where
-        M: AcceptedBy<A>,
-        A: Handler<M>,
-        A::Context: ToEnvelope<A, M>,
-    {
-        let Some(addr) = self.node.named().find::<A>(self.path.path()) else {
-            self.dead::<M>();
-            return Ok(());
-        };
-        match addr.try_send(message) {
-            Ok(()) => Ok(()),
-            Err(actix::prelude::SendError::Full(_)) => {
-                Err(CallError::Overloaded { queue: Queue::Mailbox, bound: 0 })
-            }
-            Err(actix::prelude::SendError::Closed(_)) => {
-                self.dead::<M>();
-                Ok(())
-            }
-        }
-    }
-
-    /// Its address.
-    pub const fn path(&self) -> &ActorPath {
-        &self.path
-    }
-
-    fn dead<M: AcceptedBy<A>>(&self) -> CallError {
-        let error = CallError::NoSuchActor { path: self.path.to_uri().into() };
-        self.node.dead_letter(self.path.to_uri(), M::NAME, &error);
-        error
-    }
-}
-
-impl<A> Clone for NamedRef<A> {
-    fn clone(&self) -> Self {
-        Self { path: self.path.clone(), node: Arc::clone(&self.node), actor: std::marker::PhantomData }
-    }
-}
-
-impl<A> fmt::Debug for NamedRef<A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NamedRef({})", self.path.to_uri())
+        // Only the system and the path could be invalid, and they are those of a valid path.
+        ActorPath::remote(path.system(), self.address(), path.path()).unwrap_or_else(|_| path.clone())
     }
 }

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use super::drive::{FrameSink, Violation};
 use super::incoming::Incoming;
+use super::inquiries::{self, is_inquiry};
 use super::lane::{Lane, Payload, Waiting};
 use super::seat::SeatLocal;
 use crate::env::within;
@@ -46,6 +47,9 @@ impl ControlSink {
     }
 
     fn serve(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, request: Request) {
+        if is_inquiry(request.service) {
+            return self.serve_inquiry(lane, incoming, request);
+        }
         let Some(service) = self.node.services().get(&request.service).cloned() else {
             let reason = format!("the node has no service {}", request.service);
             answer(lane, incoming, request.call, Err(CallError::NoRoute { reason: reason.into() }));
@@ -55,6 +59,16 @@ impl ControlSink {
         self.node.env().spawn(Box::pin(async move {
             let served = service.serve(lane.peer().id(), request.payload);
             if let Some(answered) = within(node.env(), request.ttl, served).await {
+                answer(&lane, &incoming, request.call, answered);
+            }
+        }));
+    }
+
+    fn serve_inquiry(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, request: Request) {
+        let (lane, incoming, node) = (Rc::clone(lane), Arc::clone(incoming), Arc::clone(&self.node));
+        self.node.env().spawn(Box::pin(async move {
+            let answered = inquiries::answer(&node, request.service, request.payload);
+            if let Some(Some(answered)) = within(node.env(), request.ttl, answered).await {
                 answer(&lane, &incoming, request.call, answered);
             }
         }));

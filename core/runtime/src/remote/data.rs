@@ -74,7 +74,10 @@ impl FrameSink for DataSink {
                 lane.end_with_reply(call, codec, Payload::Small(payload), seat);
             }
             Frame::Fail { call, error } => lane.end_with_failure(call, error),
-            Frame::Cancel { call } => lane.inbound().borrow_mut().cancel(call),
+            Frame::Cancel { call } => {
+                lane.inbound().borrow_mut().cancel(call);
+                on.named_calls().cancel(lane.index(), call);
+            }
             Frame::Void => {}
             Frame::LargeHere { transfer } => {
                 if let Some(frame) = lane.mark(transfer)? {
@@ -88,7 +91,8 @@ impl FrameSink for DataSink {
             }
             Frame::Bye => lane.say(&Frame::ByeAck),
             Frame::ByeAck => {}
-            Frame::Envelope(_) | Frame::Service { .. } => {
+            Frame::Envelope(bytes) => on.take_envelope(lane, incoming, &Bytes::copy_from_slice(bytes))?,
+            Frame::Service { .. } => {
                 return Err(Violation::Meaning("not for a data arbiter".to_owned()));
             }
         }
@@ -108,11 +112,13 @@ impl FrameSink for DataSink {
                 }
                 Ok(())
             }
-            Ok(Frame::Ask(_) | Frame::Tell(_)) => match lane.came_early(transfer, &frame) {
-                Ok(true) => Ok(()),
-                Ok(false) => self.take_in(&on, lane, incoming, transfer, &frame),
-                Err(violation) => Err(violation),
-            },
+            Ok(Frame::Ask(_) | Frame::Tell(_) | Frame::Envelope(_)) => {
+                match lane.came_early(transfer, &frame) {
+                    Ok(true) => Ok(()),
+                    Ok(false) => self.take_in(&on, lane, incoming, transfer, &frame),
+                    Err(violation) => Err(violation),
+                }
+            }
             Ok(_) => Err(Violation::Meaning("not for a stream".to_owned())),
             Err(error) => Err(error.into()),
         };
@@ -130,11 +136,14 @@ impl FrameSink for DataSink {
     fn sweep(&self) {
         if let Some(on) = self.0.upgrade() {
             on.sweep_routes();
+            on.sweep_letters();
         }
     }
 
     fn waiting(&self) -> usize {
-        self.0.upgrade().map_or(0, |on| on.routes().waiting() + on.transfers().waiting())
+        self.0
+            .upgrade()
+            .map_or(0, |on| on.routes().waiting() + on.transfers().waiting() + on.roads().waiting())
     }
 }
 
@@ -146,11 +155,12 @@ impl DataSink {
         lane: &Rc<Lane>,
         incoming: &Arc<Incoming>,
         transfer: u64,
-        frame: &[u8],
+        frame: &Bytes,
     ) -> Result<(), Violation> {
         let taken = match Frame::decode(frame)? {
             Frame::Ask(ask) => self.message(on, lane, incoming, Some(ask.call), (ask.head, ask.payload)),
             Frame::Tell(tell) => self.message(on, lane, incoming, None, (tell.head, tell.payload)),
+            Frame::Envelope(bytes) => on.take_envelope(lane, incoming, &frame.slice_ref(bytes)),
             _ => Err(Violation::Meaning("not for a stream".to_owned())),
         };
         lane.say(&Frame::LargeDone { transfer });
@@ -159,6 +169,23 @@ impl DataSink {
 }
 
 impl LaneWay {
+    pub(super) const fn new(held: Held, call: Option<CorrelationId>) -> Self {
+        Self { held, call }
+    }
+
+    pub(crate) const fn call(&self) -> Option<CorrelationId> {
+        self.call
+    }
+
+    pub(crate) fn lane_index(&self) -> u16 {
+        self.held.incoming().lane()
+    }
+
+    /// What the message takes of the window of its connection; nobody is answered any more.
+    pub(crate) fn into_held(self) -> Held {
+        self.held
+    }
+
     pub(crate) const fn asks(&self) -> bool {
         self.call.is_some()
     }
@@ -220,4 +247,4 @@ impl From<Refused> for ReplyError {
 }
 
 /// What a job costs besides its payload, roughly.
-const PER_JOB: usize = 128;
+pub(super) const PER_JOB: usize = 128;

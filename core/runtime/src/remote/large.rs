@@ -61,7 +61,7 @@ pub(super) fn send_message<B: Outbound + ?Sized>(
     (body, waiter): (&mut B, Option<Box<dyn Waiting>>),
 ) -> Result<(), CallError> {
     let (transfer, arrived) = on.transfers().begin(way.lane.index());
-    let call = register(way.lane, head, waiter, (transfer, on.coarse()))?;
+    let call = register(way.lane, head.deadline, waiter, (transfer, on.coarse()))?;
     if let Some(seat) = on.seat() {
         seat.call_pending();
     }
@@ -94,9 +94,9 @@ pub(super) fn send_message<B: Outbound + ?Sized>(
 
 /// Only the place of the message goes over the lane: the receiver takes the message in there, after everything that was
 /// sent before it.
-fn register(
+pub(super) fn register(
     lane: &Lane,
-    head: &JobHead,
+    deadline: Millis,
     waiter: Option<Box<dyn Waiting>>,
     (transfer, now): (u64, Millis),
 ) -> Result<Option<CorrelationId>, CallError> {
@@ -108,7 +108,7 @@ fn register(
     let Some(waiter) = waiter else {
         return lane.tell::<Refused>(now, mark).map(|()| None).map_err(no_route);
     };
-    let registered = lane.ask::<Refused>(head.deadline, waiter, |out, _| mark(out));
+    let registered = lane.ask::<Refused>(deadline, waiter, |out, _| mark(out));
     registered.map(Some).map_err(|(waiter, error)| {
         let error = no_route(error);
         waiter.fail(error.clone());
@@ -117,17 +117,18 @@ fn register(
 }
 
 /// One large message on its way out.
-struct Outgoing {
-    lane: Rc<Lane>,
-    call: Option<CorrelationId>,
-    frame: BytesMut,
-    write: WriteElsewhere,
-    transfer: u64,
-    arrived: oneshot::Receiver<()>,
+pub(super) struct Outgoing {
+    pub(super) lane: Rc<Lane>,
+    pub(super) call: Option<CorrelationId>,
+    /// What stands before what `write` appends.
+    pub(super) frame: BytesMut,
+    pub(super) write: WriteElsewhere,
+    pub(super) transfer: u64,
+    pub(super) arrived: oneshot::Receiver<()>,
 }
 
 impl Outgoing {
-    async fn run(self, on: &Rc<ArbiterLocal>) -> Result<(), CallError> {
+    pub(super) async fn run(self, on: &Rc<ArbiterLocal>) -> Result<(), CallError> {
         let Self { lane, call, frame, write, transfer, mut arrived } = self;
         let largest = on.node().settings().remote.largest;
         let frame = match encode(on.node().env(), frame, write, largest).await {
