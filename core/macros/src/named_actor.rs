@@ -87,7 +87,7 @@ mod tests {
         );
         let text = spelled(&expand(&input).unwrap());
         assert!(text.contains("NamedActor for Greeter {"), "{text}");
-        assert!(text.contains("NamedJob < Self > > for Greeter"), "{text}");
+        assert!(text.contains("NamedJob < Self >> for Greeter"), "{text}");
         for message in ["Greet", "b::Close"] {
             assert!(text.contains(&format!("AcceptedBy < Greeter > for {message} ")), "{message} in {text}");
             assert!(text.contains(&format!("NamedTable::add::< {message} > (table)")), "{message} in {text}");
