@@ -184,6 +184,8 @@ async fn everything_told_and_asked_arrives_once_and_in_order() {
     let (here, there) = over_tcp().await;
     there.register("/desk", desk_of_its_own()).unwrap();
     let desk = seen::<Desk>(&here, &there, "/desk");
+    // Until the node is met only `parked` messages may wait.
+    desk.send(Echo(Vec::new())).await.unwrap();
     let mut asks = Vec::new();
     for n in 0..5_000 {
         if n % 7 == 0 {

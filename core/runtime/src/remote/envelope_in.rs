@@ -80,10 +80,13 @@ impl ArbiterLocal {
         }
         let refused = match self.node().named().door(arrival.path.path()) {
             Some(door) => door.arrive(arrival, self),
-            None => self.offer_to_subscribers(arrival).map_err(|arrival| {
-                let path = arrival.path.to_uri().into();
-                Box::new((arrival, CallError::NoSuchActor { path }))
-            }),
+            None => match self.offer_to_subscribers(arrival) {
+                None => Ok(()),
+                Some(arrival) => {
+                    let path = arrival.path.to_uri().into();
+                    Err(Box::new((arrival, CallError::NoSuchActor { path })))
+                }
+            },
         };
         if let Err(refused) = refused {
             let (arrival, error) = *refused;

@@ -136,17 +136,13 @@ impl Handler<Unclaimed> for TransportActor {
 }
 
 impl ArbiterLocal {
-    /// Gives an arrival that nobody takes to the subscribers.
-    ///
-    /// # Errors
-    ///
-    /// The arrival back: it is not for them, or there are none.
-    pub(super) fn offer_to_subscribers(self: &Rc<Self>, arrival: Arrival) -> Result<(), Arrival> {
-        let Some(transport) = self.node().remoting().transport_if_wanted() else { return Err(arrival) };
-        let Some(envelope) = plain(&arrival.envelope) else { return Err(arrival) };
+    /// Gives an arrival that nobody takes to the subscribers, or back if it is not for them or there are none.
+    pub(super) fn offer_to_subscribers(self: &Rc<Self>, arrival: Arrival) -> Option<Arrival> {
+        let Some(transport) = self.node().remoting().transport_if_wanted() else { return Some(arrival) };
+        let Some(envelope) = plain(&arrival.envelope) else { return Some(arrival) };
         let share = arrival.way_back.map(|way_back| Arc::new(way_back.into_held()));
         transport.do_send(Unclaimed(InboundMessage { envelope, _share: share }));
-        Ok(())
+        None
     }
 }
 

@@ -23,7 +23,7 @@ use crate::node::NodeShared;
 /// A message to a named actor of another node. Stays on its arbiter.
 pub(crate) struct Letter {
     pub(super) to: ActorPath,
-    pub(super) sender: Option<ActorPath>,
+    pub(super) sender: Option<Box<ActorPath>>,
     pub(super) head: JobHead,
     /// When it is not worth sending any more.
     pub(super) expires: Millis,
@@ -44,7 +44,7 @@ impl Letter {
         let (id, name) = (wire_id(&type_hint), type_hint.into());
         let body = EncodedOutbound { id, name, codec, payload, waiter: None, ended: false };
         let head = head_of(false, Millis::MAX, Default::default(), None);
-        Self { sender, ..Self::new(target, head, Box::new(body)) }
+        Self { sender: sender.map(Box::new), ..Self::new(target, head, Box::new(body)) }
     }
 
     /// What was given to a lane and never left it; `None` if it was no letter, or cannot be one again.
@@ -66,7 +66,7 @@ impl Letter {
             return None;
         };
         let sender = sender.and_then(|sender| match sender {
-            Target::Path(path) => Some(path),
+            Target::Path(path) => Some(Box::new(path)),
             Target::Actor(_) => None,
         });
         let name = type_hint.as_ref().map_or("?", TypeHint::as_str).into();
@@ -82,7 +82,7 @@ impl Letter {
     pub(super) fn envelope(&self, call: Option<CorrelationId>, peer: &Peer, node: &NodeShared) -> Envelope {
         let now = node.env().coarse();
         let left = (self.head.deadline < Millis::MAX).then(|| self.head.deadline.since(now));
-        let (target, sender) = (self.to.clone().into(), self.sender.clone().map(Target::Path));
+        let (target, sender) = (self.to.clone().into(), self.sender.as_deref().cloned().map(Target::Path));
         let leg = match call {
             Some(correlation) => {
                 Leg::Request { correlation, ttl: left.unwrap_or(Millis::MAX), target, sender }

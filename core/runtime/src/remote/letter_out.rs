@@ -104,13 +104,13 @@ pub(super) fn send_large(
     lane: &Rc<Lane>,
     address: &NodeAddress,
     mut letter: Letter,
-) -> Result<u64, (Letter, CallError)> {
+) -> Result<u64, (Box<Letter>, CallError)> {
     let (transfer, arrived) = on.transfers().begin(lane.index());
     let registered =
         large::register(lane, letter.head.deadline, letter.waiter.take(), (transfer, on.coarse()));
     let call = match registered {
         Ok(call) => call,
-        Err(error) => return Err((letter, error)),
+        Err(error) => return Err((Box::new(letter), error)),
     };
     if let Some(seat) = on.seat() {
         seat.call_pending();

@@ -86,10 +86,10 @@ impl ArbiterLocal {
         }
     }
 
-    fn try_post(self: &Rc<Self>, mut letter: Letter) -> Result<(), (Letter, CallError)> {
+    fn try_post(self: &Rc<Self>, mut letter: Letter) -> Result<(), (Box<Letter>, CallError)> {
         let address = match self.may_post(&letter) {
             Ok(address) => address,
-            Err(error) => return Err((letter, error)),
+            Err(error) => return Err((Box::new(letter), error)),
         };
         letter.expires = letter.expires.min(self.expires(&letter.head));
         let bound = self.node().settings().remote.parked;
@@ -106,7 +106,7 @@ impl ArbiterLocal {
             }
             Turn::Full(letter) => {
                 let bound = u32::try_from(bound).unwrap_or(u32::MAX);
-                Err((letter, CallError::Overloaded { queue: Queue::Route, bound }))
+                Err((Box::new(letter), CallError::Overloaded { queue: Queue::Route, bound }))
             }
         }
     }
@@ -129,14 +129,15 @@ impl ArbiterLocal {
         address: &NodeAddress,
         peer: &Arc<Peer>,
         letter: Letter,
-    ) -> Result<(), (Letter, CallError)> {
+    ) -> Result<(), (Box<Letter>, CallError)> {
         let hash = letter.hash();
         let Some(lane) = self.lane_of(address, peer, peer.seat_of(shard_of(hash))) else {
-            return Err((letter, CallError::NoRoute { reason: "the node has no transport".into() }));
+            let reason = "the node has no transport".into();
+            return Err((Box::new(letter), CallError::NoRoute { reason }));
         };
         match letter_out::write(self, &lane, letter) {
             Ok(()) => Ok(()),
-            Err(Unwritten::Refused(letter, error)) => Err((*letter, error)),
+            Err(Unwritten::Refused(letter, error)) => Err((letter, error)),
             Err(Unwritten::Large(letter)) => {
                 let transfer = letter_out::send_large(self, &lane, address, *letter)?;
                 self.roads().hold_up(address, hash, transfer);
