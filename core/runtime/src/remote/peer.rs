@@ -6,8 +6,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::{Namespace, NodeAddress, NodeId};
 use archipelago_protocol::link::Frame;
+use archipelago_protocol::message::Envelope;
 use archipelago_protocol::peer::{Hello, PeerTables, Seat};
 use archipelago_protocol::time::Millis;
+use bytes::Bytes;
 
 use crate::events::DeadLetter;
 use crate::node::arbiter_of_shard;
@@ -62,6 +64,7 @@ impl Peer {
         let head = match Frame::decode(frame) {
             Ok(Frame::Ask(ask)) => Some(ask.head),
             Ok(Frame::Tell(tell)) => Some(tell.head),
+            Ok(Frame::Envelope(envelope)) => return letter_of_envelope(envelope, reason),
             _ => None,
         };
         let Some(head) = head else {
@@ -72,6 +75,13 @@ impl Peer {
         let target = format!("{namespace}::{kind}/{}", head.key);
         DeadLetter { target, message: message.to_owned(), reason }
     }
+}
+
+fn letter_of_envelope(bytes: &[u8], reason: CallError) -> DeadLetter {
+    let envelope = Envelope::decode(&Bytes::copy_from_slice(bytes)).ok();
+    let target = envelope.as_ref().and_then(|envelope| envelope.target().map(ToString::to_string));
+    let message = envelope.as_ref().map(crate::named::name_of);
+    DeadLetter { target: target.unwrap_or_default(), message: message.unwrap_or_default(), reason }
 }
 
 fn open_seats(hello: &Hello) -> usize {
