@@ -134,7 +134,14 @@ async fn named(road: Road) {
             actix::clock::sleep(Duration::from_millis(1)).await;
         }
     }
-    assert_eq!(desk.send_with(Notes, within(20)).await, Ok((0..5_000).collect()), "once, and in order");
+    // An ask that finds a full line is refused, and the notes may still be in it.
+    let notes = loop {
+        match desk.send_with(Notes, within(20)).await {
+            Err(CallError::Overloaded { .. }) => actix::clock::sleep(Duration::from_millis(5)).await,
+            answer => break answer,
+        }
+    };
+    assert!(notes == Ok((0..5_000).collect()), "once, and in order");
     let large = vec![5; 1_200_000];
     assert_eq!(desk.send_with(Echo(large.clone()), within(30)).await, Ok(large), "on a stream of its own");
     let clerks = ActorPath::remote("default", host.address.clone(), "/clerk").unwrap();
