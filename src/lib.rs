@@ -27,9 +27,10 @@ pub use archipelago_protocol::identity;
 pub use archipelago_protocol::message::{Codec, MessageFlags, TraceContext};
 pub use archipelago_protocol::time::Millis;
 pub use archipelago_runtime::{
-    AcceptedBy, Activation, ActorRef, BoxError, Call, CallOptions, DeadLetter, Event, EventStream, Lifecycle,
-    MessageRef, MessageTable, NameError, NamedActor, NamedRef, Node, Notice, RemoteDeadLetter, RemoteMessage,
-    StartError, StopError, Subscription, UntypedRef, VirtualActor, env, in_call, remaining,
+    AcceptedBy, Activation, ActorRef, BoxError, Call, CallOptions, DeadLetter, Event, EventStream,
+    InboundMessage, Lifecycle, MessageEnvelope, MessageRef, MessageTable, NameError, NamedActor, NamedRef,
+    NamedTable, Node, Notice, RemoteDeadLetter, RemoteMessage, SendRemote, Spawned, StartError, StopError,
+    SubscribeInbound, Subscription, TransportActor, UntypedRef, VirtualActor, env, in_call, remaining,
 };
 pub use builder::{BuildNode, Builder};
 pub use error::Error;

@@ -98,6 +98,8 @@ pub fn derive_remote_message(input: TokenStream) -> TokenStream {
 /// - `interleave`: every message starts as soon as it arrives, as with plain actix. `interleave = "read_only"`:
 ///   messages marked `always_interleave` may overlap with each other. By default one message runs at a time.
 ///
+/// An instance that you start yourself can also be registered under a path, as with [`macro@NamedActor`].
+///
 /// A generic actor repeats on its type the bounds of its `impl Actor`; its instances have the same kind, so a node can
 /// host only one of them.
 #[proc_macro_derive(VirtualActor, attributes(virtual_actor))]
@@ -106,7 +108,7 @@ pub fn derive_virtual_actor(input: TokenStream) -> TokenStream {
     finish(virtual_actor::expand(&input))
 }
 
-/// Lets any actix actor, whatever its context, take messages under a path.
+/// Lets any actix actor, whatever its context, take messages under a path, from its own node and from others.
 ///
 /// ```text
 /// use archipelago::prelude::*;

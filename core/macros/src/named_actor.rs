@@ -1,24 +1,59 @@
 //! `#[derive(NamedActor)]`.
 
-use proc_macro2::TokenStream;
-use quote::quote;
-use syn::{DeriveInput, Result};
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{DeriveInput, Ident, Result};
 
 use crate::handles::Handles;
-use crate::options::{Root, Seen, read_attributes};
+use crate::options::{Root, Seen, placed, read_attributes};
 
 /// Expands the derive.
 pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let (root, handles) = read(input)?;
-    let runtime = root.runtime();
     let declarations = handles.declarations(input, &root);
+    let named = named_actor_impl(input, &handles, &root);
+    Ok(quote!(#named #declarations))
+}
+
+/// Lets the actor be registered under a path: its table of messages, and the handler of what comes through its door.
+pub(crate) fn named_actor_impl(input: &DeriveInput, handles: &Handles, root: &Root) -> TokenStream {
+    let (runtime, actix) = (root.runtime(), root.actix());
     let actor = &input.ident;
     let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
-    Ok(quote! {
+    let [table, addr, job, ctx] =
+        ["table", "addr", "job", "ctx"].map(|name| Ident::new(name, Span::mixed_site()));
+    let adds = handles.messages().iter().map(|message| {
+        let place = message.span();
+        let (runtime, table) = (placed(&runtime, place), placed(&table, place));
+        quote_spanned!(place=> #runtime::NamedTable::add::<#message>(#table);)
+    });
+    quote! {
         #[automatically_derived]
-        impl #impl_generics #runtime::NamedActor for #actor #type_generics #where_clause {}
-        #declarations
-    })
+        impl #impl_generics #runtime::NamedActor for #actor #type_generics #where_clause {
+            #[allow(unused_variables)]
+            fn messages(#table: &mut #runtime::NamedTable<Self>) {
+                #(#adds)*
+            }
+
+            fn deliver(#addr: &#actix::Addr<Self>, #job: #runtime::NamedJob<Self>) {
+                #addr.do_send(#job);
+            }
+        }
+
+        #[automatically_derived]
+        impl #impl_generics #actix::Handler<#runtime::NamedJob<Self>> for #actor #type_generics #where_clause {
+            type Result = ();
+
+            fn handle(
+                &mut self,
+                #job: #runtime::NamedJob<Self>,
+                #ctx: &mut <Self as #actix::Actor>::Context,
+            ) {
+                #job.run(self, #ctx);
+            }
+        }
+    }
 }
 
 fn read(input: &DeriveInput) -> Result<(Root, Handles)> {
@@ -51,9 +86,11 @@ mod tests {
             struct Greeter;
         );
         let text = spelled(&expand(&input).unwrap());
-        assert!(text.contains("NamedActor for Greeter { }"), "{text}");
+        assert!(text.contains("NamedActor for Greeter {"), "{text}");
+        assert!(text.contains("NamedJob < Self >> for Greeter"), "{text}");
         for message in ["Greet", "b::Close"] {
             assert!(text.contains(&format!("AcceptedBy < Greeter > for {message} ")), "{message} in {text}");
+            assert!(text.contains(&format!("NamedTable::add::< {message} > (table)")), "{message} in {text}");
         }
         assert!(text.contains("assert_distinct"), "{text}");
     }

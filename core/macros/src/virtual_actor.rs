@@ -8,6 +8,7 @@ use syn::spanned::Spanned;
 use syn::{DeriveInput, Error, Ident, LitStr, Result, Token};
 
 use crate::handles::Handles;
+use crate::named_actor::named_actor_impl;
 use crate::options::{Root, Seen, placed, read_attributes, text};
 
 /// What `#[virtual_actor(..)]` says.
@@ -35,7 +36,8 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let declarations = options.handles.declarations(input, &options.root);
     let lifecycle = if options.lifecycle { TokenStream::new() } else { options.empty_lifecycle(input) };
     let actor = options.virtual_actor_impl(input);
-    Ok(quote!(#actor #lifecycle #declarations))
+    let named = named_actor_impl(input, &options.handles, &options.root);
+    Ok(quote!(#actor #named #lifecycle #declarations))
 }
 
 impl VirtualActorOptions {

@@ -29,10 +29,13 @@ pub use message::{AcceptedBy, BoxError, Lifecycle, NamedActor, RemoteMessage, Vi
 pub use message::{Dispatch, Dispatched, ViaHandler};
 #[cfg(feature = "mutants")]
 pub use mutants::{Mutant, set_mutant};
-pub use named::{NameError, NamedRef};
+#[doc(hidden)]
+pub use named::NamedJob;
+pub use named::{NameError, NamedRef, NamedTable};
 pub use node::{Node, NodeBuilder, StartError, StopError};
 pub use refs::{ActorRef, MessageRef, UntypedRef};
 pub use remote::{
-    AskError, Connector, DirectoryLocator, Location, Locator, Place, RemoteSettings, Service, StaticLocator,
+    AskError, Connector, DirectoryLocator, InboundMessage, Location, Locator, MessageEnvelope, Place,
+    RemoteSettings, SendRemote, Service, Spawned, StaticLocator, SubscribeInbound, TransportActor,
 };
 pub use settings::NodeSettings;

@@ -5,7 +5,7 @@ use std::error::Error as StdError;
 use std::future::Future;
 
 use actix::dev::MessageResponse;
-use actix::{Actor, Context, Handler, Message, ResponseFuture};
+use actix::{Actor, Addr, Context, Handler, Message, ResponseFuture};
 use archipelago_protocol::activation::{DeactivateReason, Interleave};
 use archipelago_protocol::message::{MessageFlags, WireId, wire_id};
 use serde::Serialize;
@@ -15,6 +15,7 @@ use tokio::sync::oneshot::error::TryRecvError;
 
 use crate::activation::Activation;
 use crate::catalog::MessageTable;
+use crate::named::{NamedJob, NamedTable};
 
 /// A message that can travel: it and its result can be encoded, and it has a stable name.
 ///
@@ -141,8 +142,20 @@ pub trait Lifecycle: Actor {
 
 /// Any actix actor that takes declared messages under a path.
 ///
-/// `#[derive(NamedActor)]` implements it. Unlike a virtual actor it may have any context.
-pub trait NamedActor: Actor {}
+/// `#[derive(NamedActor)]` implements it, and `#[derive(VirtualActor)]` does too. Unlike a virtual actor it may have any
+/// context.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be registered under a path",
+    note = "add `#[derive(NamedActor)]` and `#[named_actor(handles(..))]` to `{Self}`"
+)]
+pub trait NamedActor: Actor {
+    /// The messages that it takes through refs.
+    fn messages(table: &mut NamedTable<Self>);
+
+    /// Puts a message into the mailbox. The derive writes it: only there is the context known to take the message.
+    #[doc(hidden)]
+    fn deliver(addr: &Addr<Self>, job: NamedJob<Self>);
+}
 
 /// An error of user code.
 pub type BoxError = Box<dyn StdError + Send + Sync>;

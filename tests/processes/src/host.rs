@@ -58,9 +58,21 @@ impl Host {
         self.process.wait().expect("it was ours");
     }
 
-    /// Stops it from running, without ending it.
+    /// Stops it from running, without ending it; waits until every thread of it stands still.
     pub fn freeze(&self) {
         self.signal(Signal::STOP);
+        while !self.stands_still() {
+            std::thread::yield_now();
+        }
+    }
+
+    fn stands_still(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.process.id())).expect("it runs");
+        threads.flatten().all(|thread| {
+            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            // The state follows the name, which ends with the last bracket.
+            stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+        })
     }
 
     /// Lets it go on.

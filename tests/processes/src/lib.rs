@@ -8,9 +8,11 @@
 )]
 
 mod actors;
+mod desk;
 mod host;
 mod road;
 
 pub use actors::{Echo, Forward, Left, LongNote, Mirror, Note, Notes, Ping, Scribe, Secret, Sleep};
+pub use desk::{Block, Circle, Circler, Clerk, Desk, GoRound, Panic, PassOn};
 pub use host::{Host, Orders, run_host};
-pub use road::{Papers, Road, caller, node, settings};
+pub use road::{Papers, Road, caller, node, node_over, settings};

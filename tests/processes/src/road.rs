@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use actix::{Actor, SyncArbiter};
 use archipelago_embedded::EmbeddedStore;
 use archipelago_protocol::contract::Transport;
 use archipelago_protocol::identity::NodeAddress;
@@ -14,6 +15,7 @@ use archipelago_tcp::{Security, TcpSettings, TcpTransport};
 use archipelago_tls::{Credentials, DevelopmentAuthority, Validity};
 
 use crate::actors::Scribe;
+use crate::desk::{Clerk, Desk};
 
 /// A transport, as a node is configured for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +121,10 @@ pub async fn caller(
 }
 
 pub(crate) async fn hosting(road: Road, papers: &Papers, namespace: &str) -> Result<Node, StartError> {
-    builder(road, papers, settings()).namespace(namespace).actor::<Scribe>().start().await
+    let node = builder(road, papers, settings()).namespace(namespace).actor::<Scribe>().start().await?;
+    node.register("/desk", Desk::default().start()).expect("the path is free");
+    node.register("/clerk", SyncArbiter::start(2, || Clerk)).expect("the path is free");
+    Ok(node)
 }
 
 fn builder(road: Road, papers: &Papers, settings: NodeSettings) -> NodeBuilder {
@@ -132,7 +137,16 @@ pub fn node(store: &Arc<EmbeddedStore>) -> NodeBuilder {
 }
 
 fn on_store(road: Road, papers: &Papers, store: Arc<EmbeddedStore>) -> NodeBuilder {
-    let env = HostEnvironment::new(Threads::Own).with_transport(road.transport(papers));
+    over(road.transport(papers), store)
+}
+
+/// A node of this process in the making, over any transport, that has a store of its own.
+pub fn node_over(transport: Arc<dyn Transport>) -> NodeBuilder {
+    over(transport, Arc::new(EmbeddedStore::default())).settings(settings())
+}
+
+fn over(transport: Arc<dyn Transport>, store: Arc<EmbeddedStore>) -> NodeBuilder {
+    let env = HostEnvironment::new(Threads::Own).with_transport(transport);
     let env: Arc<dyn Environment> = Arc::new(env);
     let timer = Arc::new(EnvironmentTimer(Arc::clone(&env)));
     NodeBuilder::new(env, Arc::new(archipelago_embedded::directory(store, timer)))

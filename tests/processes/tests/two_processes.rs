@@ -10,9 +10,13 @@ use std::io::Write;
 use std::net::{TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-use archipelago_process_tests::{Echo, Host, Note, Notes, Orders, Papers, Road, Scribe, Sleep, caller};
+use actix::Actor;
+use archipelago_process_tests::{
+    Clerk, Desk, Echo, Host, Note, Notes, Orders, Papers, PassOn, Road, Scribe, Sleep, caller,
+};
 use archipelago_protocol::call::{CallError, Outcome};
-use archipelago_runtime::{CallOptions, Event, Node, Notice};
+use archipelago_protocol::identity::ActorPath;
+use archipelago_runtime::{CallOptions, Event, NamedRef, Node, Notice};
 use futures_util::future::{join, join_all};
 
 fn orders(road: Road) -> Orders {
@@ -60,6 +64,9 @@ on_every_road! {
     a_frozen_peer_delays_no_call_past_its_deadline => frozen;
     another_namespace_is_refused_with_a_reason => other_namespace;
     garbage_on_the_port_harms_nobody => garbage;
+    /// Proves: R131
+    a_named_actor_of_another_process_is_asked_and_told => named;
+    a_killed_process_leaves_no_call_to_its_named_actors_hanging => named_killed;
 }
 
 /// Proves: R492
@@ -111,6 +118,55 @@ async fn large_beside_small(road: Road) {
         assert_eq!(echoed.unwrap().len(), size);
         assert!(slowest < Duration::from_secs(5), "a small call took {slowest:?} beside {size} bytes");
     }
+    node.stop().await.unwrap();
+}
+
+fn desk(host: &Host, node: &Node) -> NamedRef<Desk> {
+    node.resolve(&ActorPath::remote("default", host.address.clone(), "/desk").unwrap()).unwrap()
+}
+
+async fn named(road: Road) {
+    let (host, node) = pair(road).await;
+    let desk = desk(&host, &node);
+    assert_eq!(desk.send_with(Note(0), within(10)).await, Ok(1));
+    for note in 1..5_000 {
+        while desk.tell(Note(note)).is_err() {
+            actix::clock::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    // An ask that finds a full line is refused, and the notes may still be in it.
+    let notes = loop {
+        match desk.send_with(Notes, within(20)).await {
+            Err(CallError::Overloaded { .. }) => actix::clock::sleep(Duration::from_millis(5)).await,
+            answer => break answer,
+        }
+    };
+    assert!(notes == Ok((0..5_000).collect()), "once, and in order");
+    let large = vec![5; 1_200_000];
+    assert_eq!(desk.send_with(Echo(large.clone()), within(30)).await, Ok(large), "on a stream of its own");
+    let clerks = ActorPath::remote("default", host.address.clone(), "/clerk").unwrap();
+    let clerks: NamedRef<Clerk> = node.resolve(&clerks).unwrap();
+    assert_eq!(clerks.send_with(Echo(vec![1, 2, 3]), within(10)).await, Ok(vec![3, 2, 1]));
+    let own = node.register("/desk", Desk::default().start()).unwrap();
+    assert_eq!(desk.send_with(PassOn { to: own.clone(), note: 9 }, within(10)).await, Ok(Ok(1)));
+    assert_eq!(own.send(Notes).await, Ok(vec![9]), "it came back to this process");
+    assert_eq!(node.lookup_named(desk.path()).await, Ok(Some(desk.path().clone())));
+    let spawned = node.spawn_at(&host.address, "Scribe", "summoned").await.unwrap();
+    assert_eq!(spawned.actor.to_string(), "default::Scribe/summoned");
+    node.stop().await.unwrap();
+}
+
+async fn named_killed(road: Road) {
+    let (mut host, node) = pair(road).await;
+    let desk = desk(&host, &node);
+    desk.send_with(Note(1), within(10)).await.unwrap();
+    let started = desk.send_with(Sleep(60_000), within(20));
+    actix::clock::sleep(Duration::from_millis(300)).await;
+    host.kill();
+    let lost = started.await.unwrap_err();
+    assert!(matches!(lost, CallError::ConnectionLost { .. }), "{lost}");
+    let refused = desk.send_with(Note(2), within(1)).await.unwrap_err();
+    assert_eq!(refused.outcome(), Outcome::NotStarted, "{refused}");
     node.stop().await.unwrap();
 }
 

@@ -13,7 +13,7 @@ use super::frame::{
 use super::{Asked, Frame, Head, Hint, Returned, ShardRef, Told};
 use crate::call::CallError;
 use crate::identity::CorrelationId;
-use crate::message::CodecId;
+use crate::message::{CodecId, Envelope, EnvelopeError};
 use crate::time::Millis;
 
 impl Frame<'_> {
@@ -48,6 +48,21 @@ impl Frame<'_> {
         out.put_u8(REPLY);
         out.put_u64_le(call.as_u64());
         out.put_u8(codec.0);
+    }
+
+    /// Appends an envelope with its tag.
+    ///
+    /// # Errors
+    ///
+    /// As [`Envelope::encode_into`].
+    pub fn encode_envelope(out: &mut BytesMut, envelope: &Envelope) -> Result<(), EnvelopeError> {
+        out.put_u8(ENVELOPE);
+        envelope.encode_into(out)
+    }
+
+    /// Whether an encoded frame is an envelope.
+    pub fn is_envelope(encoded: &[u8]) -> bool {
+        encoded.first() == Some(&ENVELOPE)
     }
 
     fn encode_control(&self, out: &mut BytesMut) {

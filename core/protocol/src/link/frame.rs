@@ -16,7 +16,7 @@
 //! | 8 | settled | shard, generation u64, hint |
 //! | 9 | notice | shard, owner u64, generation u64 |
 //! | 10, 11 | bye, bye-ack | |
-//! | 12 | envelope | rest: an envelope |
+//! | 12 | envelope | rest: an [`Envelope`](crate::message::Envelope), whose response is a reply or fail |
 //! | 13 | large done | transfer u64 |
 //! | 14 | void | rest: ignored |
 //! | 15 | service ask | call u64, ttl in ms u32 (not all ones), service u16, rest: payload |

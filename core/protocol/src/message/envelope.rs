@@ -12,7 +12,7 @@
 //! | codec | u8 | always |
 //! | message, target node, sender node | 3 × u64 | always |
 //! | correlation id | u64 | request, response |
-//! | remaining time to live in ms | var | request; one-way: bit 5 |
+//! | remaining time to live in ms | u64 | request; one-way: bit 5 |
 //! | target (of a response: sender) | address | always |
 //! | sender (of a response: target) | address | bit 2 |
 //! | type hint | text | bit 3 |
@@ -189,6 +189,13 @@ impl Envelope {
         self.leg.sender()
     }
 
+    /// Where the time to live stands in an encoded envelope; none if it has none, or is no envelope. Its place is fixed, so
+    /// that it can be changed while the envelope waits to be sent.
+    pub(crate) fn ttl_place(encoded: &[u8]) -> Option<usize> {
+        let [VERSION, shape, ..] = *encoded else { return None };
+        Shape(shape).ttl_behind_fixed().map(|behind| FIXED_BYTES + behind)
+    }
+
     fn put_fixed(&self, out: &mut BytesMut) {
         let shape = self.leg.shape()
             | if self.type_hint.is_some() { Shape::HINT } else { 0 }
@@ -231,6 +238,8 @@ fn take_trace(reader: &mut Reader<'_>) -> Result<TraceContext, EnvelopeError> {
 
 /// The format's magic in the upper half, its version in the lower.
 const VERSION: u8 = 0xA1;
+/// What stands before the correlation id and the time to live.
+const FIXED_BYTES: usize = 5 + 3 * size_of::<u64>();
 /// Room for the header of a request between two actors.
 const TYPICAL_HEADER: usize = 256;
 

@@ -5,7 +5,7 @@ use core::fmt;
 use bytes::{BufMut, BytesMut};
 use serde::{Deserialize, Serialize};
 
-use super::wire::{Reader, put_text, put_varint};
+use super::wire::{Reader, put_text};
 use super::{EnvelopeError, EnvelopePart};
 use crate::identity::{ActorId, ActorKey, ActorPath, CorrelationId, IdField, Kind, Namespace};
 use crate::time::Millis;
@@ -135,7 +135,7 @@ impl Leg {
             out.put_u64_le(correlation.as_u64());
         }
         if let Some(ttl) = self.ttl() {
-            put_varint(out, ttl.0);
+            out.put_u64_le(ttl.0);
         }
         let (first, second) = self.ends();
         first.put(out);
@@ -170,7 +170,7 @@ impl Leg {
 }
 
 fn take_ttl(reader: &mut Reader<'_>) -> Result<Millis, EnvelopeError> {
-    reader.varint(EnvelopePart::TimeToLive).map(Millis)
+    reader.u64(EnvelopePart::TimeToLive).map(Millis)
 }
 
 impl Target {
@@ -248,6 +248,15 @@ impl Shape {
             Self::RESPONSE if !ttl && !reserved => Ok(Direction::Response),
             Self::ONE_WAY if !reserved => Ok(Direction::OneWay),
             _ => Err(EnvelopeError::Malformed { part: EnvelopePart::Header }),
+        }
+    }
+
+    /// How far behind the fixed part the time to live stands, if there is one.
+    pub(super) fn ttl_behind_fixed(self) -> Option<usize> {
+        match self.direction().ok()? {
+            Direction::Request => Some(size_of::<u64>()),
+            Direction::OneWay => (self.0 & Self::TTL != 0).then_some(0),
+            Direction::Response => None,
         }
     }
 

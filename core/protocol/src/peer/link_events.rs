@@ -82,7 +82,7 @@ pub enum LinkEvent {
         /// Why.
         code: CloseCode,
     },
-    /// Another link to the same peer was connected at this time: the peer can be reached.
+    /// Another link to the same peer is connected at this time: the peer can be reached.
     PeerReached {
         /// When.
         at: Millis,

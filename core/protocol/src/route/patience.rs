@@ -31,6 +31,8 @@ impl Patience {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     const WAITS: bool = true;

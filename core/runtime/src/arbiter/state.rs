@@ -15,8 +15,9 @@ use crate::catalog::{AnyKind, Job, JobHead, KindCatalog, Queued, Reply};
 use crate::message::VirtualActor;
 use crate::meters::ArbiterMeters;
 use crate::mutants::{Mutant, broken};
+use crate::named::NamedCalls;
 use crate::node::NodeShared;
-use crate::remote::{Returns, Routes, SeatLocal, Transfers};
+use crate::remote::{Returns, Roads, Routes, SeatLocal, Transfers};
 
 /// Activations, pending calls and their bookkeeping on one data arbiter.
 pub(crate) struct ArbiterLocal {
@@ -38,6 +39,8 @@ pub(crate) struct ArbiterLocal {
     routes: Routes,
     returns: Returns,
     transfers: Transfers,
+    roads: Roads,
+    named_calls: NamedCalls,
 }
 
 impl ArbiterLocal {
@@ -60,6 +63,8 @@ impl ArbiterLocal {
             routes: Routes::default(),
             returns: Returns::default(),
             transfers: Transfers::default(),
+            roads: Roads::default(),
+            named_calls: NamedCalls::default(),
             node,
         }
     }
@@ -160,10 +165,16 @@ impl ArbiterLocal {
     /// Refuses work that may not enter now: the node drains and this does not belong to work under way.
     #[inline]
     pub(crate) fn admit(&self, head: &JobHead) -> Result<(), CallError> {
+        self.may_enter(head.inside)
+    }
+
+    /// As [`admit`](Self::admit), for work that is `inside` work under way or not.
+    #[inline]
+    pub(crate) fn may_enter(&self, inside: bool) -> Result<(), CallError> {
         if self.closed.get() {
             return Err(not_serving("it has stopped"));
         }
-        if self.draining.get() && !head.inside {
+        if self.draining.get() && !inside {
             return Err(not_serving("it is stopping"));
         }
         Ok(())
@@ -291,6 +302,7 @@ impl ArbiterLocal {
         for parcel in self.routes.take_all() {
             parcel.refuse(not_serving("it has stopped"), self);
         }
+        self.close_roads(&not_serving("it has stopped"));
     }
 
     /// Asks every actor to leave once nothing is left to do.
@@ -343,6 +355,16 @@ impl ArbiterLocal {
     /// The large messages under way.
     pub(crate) const fn transfers(&self) -> &Transfers {
         &self.transfers
+    }
+
+    /// The ways to named actors of other nodes.
+    pub(crate) const fn roads(&self) -> &Roads {
+        &self.roads
+    }
+
+    /// The calls of other nodes to named actors of this one.
+    pub(crate) const fn named_calls(&self) -> &NamedCalls {
+        &self.named_calls
     }
 
     pub(crate) const fn index(&self) -> u16 {

@@ -10,6 +10,7 @@ use futures_core::future::BoxFuture;
 use tokio::sync::oneshot;
 
 use super::near::{Delivery, Look, NearAnswer, NearSender};
+use crate::named::NamedAnswer;
 
 /// How a call ends.
 pub(crate) type Answer<R> = Result<R, CallError>;
@@ -62,6 +63,8 @@ enum State<R> {
     Far(oneshot::Receiver<Answer<R>>),
     /// With a backstop.
     Guarded(Box<Guarded<R>>),
+    /// To a named actor of this node.
+    Named(Box<NamedAnswer<R>>),
     /// Made near, and then moved to another thread.
     Moved(oneshot::Receiver<Delivery>),
     Over,
@@ -81,6 +84,11 @@ impl<R> Call<R> {
     /// A call to an actor on this thread.
     pub(crate) const fn near(answer: NearAnswer) -> Self {
         Self(State::Near(answer))
+    }
+
+    /// A call to a named actor of this node.
+    pub(crate) fn named(answer: NamedAnswer<R>) -> Self {
+        Self(State::Named(Box::new(answer)))
     }
 
     /// A call whose answer comes from an arbiter. A caller on another thread brings a `backstop`: it ends the call
@@ -109,6 +117,7 @@ impl<R: 'static> Call<R> {
                     Err(CallError::Timeout { started: true })
                 }
             },
+            State::Named(answer) => ready!(answer.poll(cx)),
             // Without a delivery the thread has ended.
             State::Moved(delivery) => {
                 ready!(Pin::new(delivery).poll(cx)).map_or(Err(CallError::Stopped), Delivery::open)

@@ -15,6 +15,7 @@ use archipelago_protocol::message::{CallChain, TraceContext};
 use archipelago_protocol::time::Millis;
 
 use crate::arbiter::ArbiterLocal;
+use crate::node::NodeShared;
 
 /// What a job brought along from its caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,12 +29,30 @@ pub(crate) struct CallScope {
 /// The job that runs now, as the calls it makes see it.
 #[derive(Clone)]
 pub(crate) struct Entered {
-    pub(crate) arbiter: Rc<ArbiterLocal>,
+    pub(crate) place: Place,
     pub(crate) token: u64,
     pub(crate) deadline: Option<Millis>,
     pub(crate) came_with: Option<Arc<CallScope>>,
     pub(crate) passes_on: Option<Arc<CallScope>>,
     pub(crate) passes_to_tells: Option<Arc<CallScope>>,
+}
+
+/// Where a job runs.
+#[derive(Clone)]
+pub(crate) enum Place {
+    /// In an activation on this arbiter.
+    Arbiter(Rc<ArbiterLocal>),
+    /// In a named actor, on a thread of its own choice.
+    Beside(Arc<NodeShared>),
+}
+
+impl Place {
+    fn now(&self) -> Millis {
+        match self {
+            Self::Arbiter(arbiter) => arbiter.now(),
+            Self::Beside(node) => node.env().now(),
+        }
+    }
 }
 
 impl Entered {
@@ -44,7 +63,19 @@ impl Entered {
         deadline: Option<Millis>,
         scope: Option<Arc<CallScope>>,
     ) -> Self {
-        Self { arbiter, token, deadline, came_with: scope, passes_on: None, passes_to_tells: None }
+        let place = Place::Arbiter(arbiter);
+        Self { place, token, deadline, came_with: scope, passes_on: None, passes_to_tells: None }
+    }
+
+    /// The job `token` of a named actor of `node` runs on this thread, having come with `scope`.
+    pub(crate) const fn beside(
+        node: Arc<NodeShared>,
+        token: u64,
+        deadline: Option<Millis>,
+        scope: Option<Arc<CallScope>>,
+    ) -> Self {
+        let place = Place::Beside(node);
+        Self { place, token, deadline, came_with: scope, passes_on: None, passes_to_tells: None }
     }
 }
 
@@ -114,7 +145,7 @@ pub(crate) fn inherited_by_tell() -> Option<Arc<CallScope>> {
 pub fn remaining() -> Option<Duration> {
     CURRENT.with_borrow(|current| {
         let job = current.as_ref()?;
-        Some(job.deadline?.since(job.arbiter.now()).to_duration())
+        Some(job.deadline?.since(job.place.now()).to_duration())
     })
 }
 

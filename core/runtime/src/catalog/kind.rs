@@ -13,10 +13,12 @@ use archipelago_protocol::message::{Codec, WireId};
 use archipelago_protocol::time::Millis;
 use hashbrown::HashTable;
 
-use super::job::{JobHead, Queued, WayBack};
+use super::job::{Job, JobHead, Queued, WayBack};
 use super::messages::MessageTable;
 use super::slot::Slot;
+use super::summons::Summons;
 use crate::arbiter::{ArbiterLocal, Expire, not_serving};
+use crate::call::AnswerSender;
 use crate::message::{BoxError, VirtualActor};
 use crate::meters::KindMeters;
 use crate::node::{KindShared, Node};
@@ -70,6 +72,18 @@ pub(crate) trait AnyKind: Any {
         &self,
         target: &Target,
         message: (WireId, Box<dyn Any + Send>),
+        on: &Rc<ArbiterLocal>,
+    ) -> Result<(), CallError>;
+    /// Brings an actor to life without a message.
+    ///
+    /// # Errors
+    ///
+    /// Nothing was queued; the caller has been told.
+    fn summon(
+        &self,
+        target: &Target,
+        head: JobHead,
+        caller: AnswerSender<()>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError>;
     /// Asks one actor to leave; nothing happens if it is not active.
@@ -343,6 +357,16 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
             .and_then(|entry| entry.unwrap(job))
             .ok_or_else(|| self.unknown_message(id.to_string()))?;
         self.submit(target, job, on)
+    }
+
+    fn summon(
+        &self,
+        target: &Target,
+        head: JobHead,
+        caller: AnswerSender<()>,
+        on: &Rc<ArbiterLocal>,
+    ) -> Result<(), CallError> {
+        self.submit(target, Box::new(Job { head, body: Summons(Some(caller)) }), on)
     }
 
     fn leave(&self, target: &Target, reason: DeactivateReason) {

@@ -8,6 +8,7 @@ mod kind;
 mod messages;
 mod retire;
 mod slot;
+mod summons;
 
 pub(crate) use job::{Job, JobHead, Queued, Reply, ReplyTo, TypedJob, WayBack};
 pub use kind::Factory;

@@ -58,7 +58,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Answers requests of other nodes with this number.
+    /// Answers requests of other nodes with this number. The last two numbers are the library's own.
     #[must_use]
     pub fn service(mut self, number: u16, service: Arc<dyn Service>) -> Self {
         self.services.insert(number, service);

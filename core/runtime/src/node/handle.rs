@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use actix::Addr;
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::{Namespace, NodeAddress, NodeId};
 
@@ -10,6 +11,7 @@ use super::NodeShared;
 use crate::events::EventStream;
 use crate::message::VirtualActor;
 use crate::refs::{ActorRef, UntypedRef};
+use crate::remote::TransportActor;
 use crate::settings::NodeSettings;
 
 /// A running node. Cheap to clone; it stops when [`stop`](Node::stop) is called, not when handles are dropped.
@@ -82,6 +84,11 @@ impl Node {
     /// The namespace of its actors.
     pub fn namespace(&self) -> &Namespace {
         self.shared.namespace()
+    }
+
+    /// The actor of the node's transport; `None` without one.
+    pub fn transport(&self) -> Option<Addr<TransportActor>> {
+        self.shared.remoting().transport().cloned()
     }
 
     /// What happens in the node.

@@ -105,6 +105,11 @@ thread_local! {
     static DECODING: RefCell<Option<Arc<NodeShared>>> = const { RefCell::new(None) };
 }
 
+/// The node that is decoding now, if one is.
+pub(crate) fn decoding_node() -> Option<Arc<NodeShared>> {
+    DECODING.with_borrow(Clone::clone)
+}
+
 /// Runs `decode` so that refs found in messages are bound to `node`.
 pub(crate) fn decoding<T>(node: &Arc<NodeShared>, decode: impl FnOnce() -> T) -> T {
     struct Back(Option<Arc<NodeShared>>);

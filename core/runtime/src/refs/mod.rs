@@ -8,7 +8,9 @@ mod submit;
 mod untyped;
 
 pub use actor_ref::ActorRef;
-pub(crate) use binding::decoding;
+pub(crate) use binding::{decoding, decoding_node};
 pub use message_ref::MessageRef;
 pub(crate) use message_ref::submit_here;
+pub(crate) use recipient::forwarder;
+pub(crate) use submit::{ask_head, backstop, tell_head};
 pub use untyped::UntypedRef;

@@ -1,5 +1,7 @@
 //! A ref as a plain actix `Recipient`.
 
+use std::sync::Arc;
+
 use actix::dev::{MessageResponse, OneshotSender, channel};
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Recipient, fut};
 use archipelago_protocol::call::CallError;
@@ -7,16 +9,26 @@ use archipelago_protocol::call::CallError;
 use super::MessageRef;
 use crate::call::Call;
 use crate::message::RemoteMessage;
+use crate::node::NodeShared;
 
 /// Starts a forwarder on the arbiter of the ref's actor and gives out its address.
 pub(super) fn start<M: RemoteMessage>(to: MessageRef<M>) -> Result<Recipient<M>, CallError> {
-    let (sender, receiver) = channel::channel(MAILBOX);
     let route = to.binding().route()?;
-    let node = std::sync::Arc::clone(route.node);
+    let (node, arbiter) = (Arc::clone(route.node), route.arbiter);
+    forwarder(&node, arbiter, move |message| to.send(message))
+}
+
+/// Starts an actor on an arbiter that passes messages on, and gives out its address.
+pub(crate) fn forwarder<M: RemoteMessage>(
+    node: &NodeShared,
+    arbiter: u16,
+    send: impl Fn(M) -> Call<M::Result> + Send + 'static,
+) -> Result<Recipient<M>, CallError> {
+    let (sender, receiver) = channel::channel(MAILBOX);
     // Always through the queue: the forwarder must belong to the node's own tasks.
-    node.enter_work(route.arbiter, move |local| {
+    node.enter_work(arbiter, move |local| {
         if !local.is_closed() {
-            Context::with_receiver(receiver).run(Forwarder { to });
+            Context::with_receiver(receiver).run(Forwarder { send: Box::new(send) });
         }
     })?;
     Ok(Addr::new(sender).recipient())
@@ -24,7 +36,7 @@ pub(super) fn start<M: RemoteMessage>(to: MessageRef<M>) -> Result<Recipient<M>,
 
 /// Passes the messages of a recipient on. It ends when the last recipient is dropped.
 struct Forwarder<M: RemoteMessage> {
-    to: MessageRef<M>,
+    send: Box<dyn Fn(M) -> Call<M::Result>>,
 }
 
 impl<M: RemoteMessage> Actor for Forwarder<M> {
@@ -35,7 +47,7 @@ impl<M: RemoteMessage> Handler<M> for Forwarder<M> {
     type Result = Forwarded<M>;
 
     fn handle(&mut self, message: M, _: &mut Context<Self>) -> Forwarded<M> {
-        Forwarded(self.to.send(message))
+        Forwarded((self.send)(message))
     }
 }
 

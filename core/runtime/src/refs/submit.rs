@@ -133,6 +133,50 @@ fn ask_on<R: Send + 'static>(
     }
 }
 
+/// What goes before a message to a named actor whose reply is awaited, and the time its deadline is counted from. As
+/// [`ask_on`] makes it, which is written out there because a head that is copied costs.
+///
+/// # Errors
+///
+/// An inherited deadline has passed.
+pub(crate) fn ask_head(
+    node: &NodeShared,
+    flags: MessageFlags,
+    options: CallOptions,
+) -> Result<(JobHead, Millis), CallError> {
+    let timeout = options.timeout.map_or(node.settings().call_timeout, Millis::from_duration);
+    let scope = inherited();
+    let inside = scope.is_some();
+    let now = now_for(node, timeout, scope.as_deref());
+    let scope = with_trace(scope, options.trace);
+    let own = now + timeout;
+    let deadline =
+        scope.as_ref().and_then(|scope| scope.deadline).map_or(own, |inherited| inherited.min(own));
+    if deadline <= now {
+        return Err(CallError::Timeout { started: false });
+    }
+    let head = JobHead {
+        call: None,
+        asks: true,
+        remote: false,
+        inside,
+        deadline,
+        flags: flags | options.flags,
+        scope,
+    };
+    Ok((head, now))
+}
+
+/// What goes before a message to a named actor that nobody waits for.
+pub(crate) fn tell_head(node: &NodeShared, flags: MessageFlags, options: CallOptions) -> JobHead {
+    let scope = inherited_by_tell();
+    let inside = scope.is_some();
+    let scope = with_trace(scope, options.trace);
+    let deadline = options.timeout.map_or(Millis::MAX, |ttl| node.env().now() + Millis::from_duration(ttl));
+    let flags = flags | options.flags;
+    JobHead { call: None, asks: false, remote: false, inside, deadline, flags, scope }
+}
+
 /// Tells whoever waits that the job was not queued, and passes the error on.
 pub(crate) fn refuse<R: Send + 'static>(caller: Option<AnswerSender<R>>, error: CallError) -> CallError {
     if let Some(caller) = caller {
@@ -157,7 +201,7 @@ fn now_for(node: &NodeShared, timeout: Millis, scope: Option<&CallScope>) -> Mil
 
 /// Ends the wait of a caller on another thread when the actor's arbiter is stuck and cannot do it. Only where
 /// the caller's own thread has timers.
-fn backstop(node: &NodeShared, left: Millis) -> Option<BoxFuture<'static, ()>> {
+pub(crate) fn backstop(node: &NodeShared, left: Millis) -> Option<BoxFuture<'static, ()>> {
     tokio::runtime::Handle::try_current().ok().map(|_| node.env().sleep(left + BACKSTOP_AFTER))
 }
 

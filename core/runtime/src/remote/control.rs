@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use super::drive::{FrameSink, Violation};
 use super::incoming::Incoming;
+use super::inquiries::{self, is_inquiry};
 use super::lane::{Lane, Payload, Waiting};
 use super::seat::SeatLocal;
 use crate::env::within;
@@ -46,6 +47,11 @@ impl ControlSink {
     }
 
     fn serve(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, request: Request) -> Result<(), Violation> {
+        if is_inquiry(request.service) {
+            lane.request_waits()?;
+            self.serve_inquiry(lane, incoming, request);
+            return Ok(());
+        }
         let Some(service) = self.node.services().get(&request.service).cloned() else {
             let reason = format!("the node has no service {}", request.service);
             answer(lane, incoming, request.call, Err(CallError::NoRoute { reason: reason.into() }));
@@ -62,6 +68,18 @@ impl ControlSink {
             }
         }));
         Ok(())
+    }
+
+    fn serve_inquiry(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, request: Request) {
+        let (lane, incoming, node) = (Rc::clone(lane), Arc::clone(incoming), Arc::clone(&self.node));
+        self.node.env().spawn(Box::pin(async move {
+            let answered = inquiries::answer(&node, request.service, request.payload);
+            let answered = within(node.env(), request.ttl, answered).await;
+            lane.request_over();
+            if let Some(Some(answered)) = answered {
+                answer(&lane, &incoming, request.call, answered);
+            }
+        }));
     }
 }
 

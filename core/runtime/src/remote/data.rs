@@ -83,7 +83,10 @@ impl FrameSink for DataSink {
                 lane.end_with_reply(call, codec, Payload::Small(payload), seat);
             }
             Frame::Fail { call, error } => lane.end_with_failure(call, error),
-            Frame::Cancel { call } => lane.inbound().borrow_mut().cancel(call),
+            Frame::Cancel { call } => {
+                lane.inbound().borrow_mut().cancel(call);
+                on.named_calls().cancel(lane.index(), call);
+            }
             Frame::Void => {}
             Frame::LargeHere { transfer, call } => {
                 if let Some(frame) = lane.mark(transfer, call)? {
@@ -98,7 +101,8 @@ impl FrameSink for DataSink {
             }
             Frame::Bye => lane.say(&Frame::ByeAck),
             Frame::ByeAck => {}
-            Frame::Envelope(_) | Frame::Service { .. } => {
+            Frame::Envelope(bytes) => on.take_envelope(lane, incoming, &Bytes::copy_from_slice(bytes))?,
+            Frame::Service { .. } => {
                 return Err(Violation::Meaning("not for a data arbiter".to_owned()));
             }
         }
@@ -118,11 +122,13 @@ impl FrameSink for DataSink {
                 }
                 Ok(())
             }
-            Ok(Frame::Ask(_) | Frame::Tell(_)) => match lane.came_early(transfer, &frame) {
-                Ok(true) => Ok(()),
-                Ok(false) => self.take_in(&on, lane, incoming, transfer, frame),
-                Err(violation) => Err(violation),
-            },
+            Ok(Frame::Ask(_) | Frame::Tell(_) | Frame::Envelope(_)) => {
+                match lane.came_early(transfer, &frame) {
+                    Ok(true) => Ok(()),
+                    Ok(false) => self.take_in(&on, lane, incoming, transfer, frame),
+                    Err(violation) => Err(violation),
+                }
+            }
             // Its sender has given it up after it was announced.
             Ok(Frame::Void) => {
                 lane.forget_large(transfer);
@@ -145,11 +151,14 @@ impl FrameSink for DataSink {
     fn sweep(&self) {
         if let Some(on) = self.0.upgrade() {
             on.sweep_routes();
+            on.sweep_letters();
         }
     }
 
     fn waiting(&self) -> usize {
-        self.0.upgrade().map_or(0, |on| on.routes().waiting() + on.transfers().waiting())
+        self.0
+            .upgrade()
+            .map_or(0, |on| on.routes().waiting() + on.transfers().waiting() + on.roads().waiting())
     }
 }
 
@@ -166,6 +175,11 @@ impl DataSink {
         let (call, shard) = match Frame::decode(&frame)? {
             Frame::Ask(ask) => (Some(ask.call), ask.head.shard),
             Frame::Tell(tell) => (None, tell.head.shard),
+            Frame::Envelope(bytes) => {
+                let taken = on.take_large_envelope(lane, incoming, &frame.slice_ref(bytes));
+                lane.say(&Frame::LargeDone { transfer });
+                return taken;
+            }
             _ => return Err(Violation::Meaning("not for a stream".to_owned())),
         };
         let Some(kind) = on.any_kind(shard.kind.into()) else {
@@ -216,6 +230,23 @@ impl LargeArrived {
 }
 
 impl LaneWay {
+    pub(super) const fn new(held: Held, call: Option<CorrelationId>) -> Self {
+        Self { held, call }
+    }
+
+    pub(crate) const fn call(&self) -> Option<CorrelationId> {
+        self.call
+    }
+
+    pub(crate) fn lane_index(&self) -> u16 {
+        self.held.incoming().lane()
+    }
+
+    /// What the message takes of the window of its connection; nobody is answered any more.
+    pub(crate) fn into_held(self) -> Held {
+        self.held
+    }
+
     pub(crate) const fn asks(&self) -> bool {
         self.call.is_some()
     }
@@ -277,4 +308,4 @@ impl From<Refused> for ReplyError {
 }
 
 /// What a job costs besides its payload, roughly.
-const PER_JOB: usize = 128;
+pub(super) const PER_JOB: usize = 128;

@@ -42,7 +42,7 @@ pub(crate) struct Lane {
     overflow: RefCell<Vec<Dropped<Box<dyn Waiting>>>>,
     inbound: RefCell<InboundCalls>,
     connection: RefCell<Option<Connected>>,
-    /// When the peer was last reached by another link, as far as this lane's has been told.
+    /// When the lane's link was last told that another one has reached the peer.
     reached: Cell<Millis>,
     /// How long what waits without a connection does so.
     patience: Cell<Patience>,
@@ -319,9 +319,13 @@ impl Lane {
         over
     }
 
-    /// Whether its link has not been told yet that the peer was reached at this time.
-    pub(super) fn is_news(&self, at: Millis) -> bool {
-        self.reached.replace(at) < at
+    /// Whether its link should be told now that the peer can be reached: not again and again.
+    pub(super) fn is_news(&self, now: Millis) -> bool {
+        let due = now.since(self.reached.get()) >= Patience::LIMIT;
+        if due {
+            self.reached.set(now);
+        }
+        due
     }
 
     /// A request of the peer waits before it is answered, until [`request_over`](Self::request_over).

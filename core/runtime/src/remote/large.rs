@@ -61,7 +61,7 @@ pub(super) fn send_message<B: Outbound + ?Sized>(
     (body, waiter): (&mut B, Option<Box<dyn Waiting>>),
 ) -> Result<(), CallError> {
     let (transfer, arrived) = on.transfers().begin(way.lane.index());
-    let call = register(way.lane, head, waiter, (transfer, on.coarse()))?;
+    let call = register(way.lane, head.deadline, waiter, (transfer, on.coarse()))?;
     if let Some(seat) = on.seat() {
         seat.call_pending();
     }
@@ -79,7 +79,6 @@ pub(super) fn send_message<B: Outbound + ?Sized>(
     let (name, id, hash, on) = (body.name().to_owned(), target.id.clone(), target.hash, Rc::clone(on));
     let env = Arc::clone(on.node().env());
     env.spawn(Box::pin(async move {
-        let lane = Rc::clone(&job.lane);
         let sent = job.run(&on).await;
         for parcel in on.transfers().release(shard, hash, transfer) {
             on.park(parcel);
@@ -89,7 +88,6 @@ pub(super) fn send_message<B: Outbound + ?Sized>(
             if call.is_none() {
                 on.node().dead_letter(id.to_string(), &name, &error);
             }
-            withdraw(&lane, transfer).await;
         }
     }));
     Ok(())
@@ -97,9 +95,9 @@ pub(super) fn send_message<B: Outbound + ?Sized>(
 
 /// Only the place of the message goes over the lane: the receiver takes the message in there, after everything that was
 /// sent before it.
-fn register(
+pub(super) fn register(
     lane: &Lane,
-    head: &JobHead,
+    deadline: Millis,
     waiter: Option<Box<dyn Waiting>>,
     (transfer, now): (u64, Millis),
 ) -> Result<Option<CorrelationId>, CallError> {
@@ -111,7 +109,7 @@ fn register(
     let Some(waiter) = waiter else {
         return lane.tell::<Refused>(now, |out| mark(out, None)).map(|()| None).map_err(no_route);
     };
-    let registered = lane.ask::<Refused>(head.deadline, waiter, |out, call| mark(out, Some(call)));
+    let registered = lane.ask::<Refused>(deadline, waiter, |out, call| mark(out, Some(call)));
     registered.map(Some).map_err(|(waiter, error)| {
         let error = no_route(error);
         waiter.fail(error.clone());
@@ -120,17 +118,32 @@ fn register(
 }
 
 /// One large message on its way out.
-struct Outgoing {
-    lane: Rc<Lane>,
-    call: Option<CorrelationId>,
-    frame: BytesMut,
-    write: WriteElsewhere,
-    transfer: u64,
-    arrived: oneshot::Receiver<()>,
+pub(super) struct Outgoing {
+    pub(super) lane: Rc<Lane>,
+    pub(super) call: Option<CorrelationId>,
+    /// What stands before what `write` appends.
+    pub(super) frame: BytesMut,
+    pub(super) write: WriteElsewhere,
+    pub(super) transfer: u64,
+    pub(super) arrived: oneshot::Receiver<()>,
 }
 
 impl Outgoing {
-    async fn run(self, on: &Rc<ArbiterLocal>) -> Result<(), CallError> {
+    /// Sends it, and waits until it has arrived.
+    ///
+    /// # Errors
+    ///
+    /// It has not, or it is not known whether it has; the other side waits for it no longer.
+    pub(super) async fn run(self, on: &Rc<ArbiterLocal>) -> Result<(), CallError> {
+        let (lane, transfer) = (Rc::clone(&self.lane), self.transfer);
+        let sent = self.send(on).await;
+        if sent.is_err() {
+            on.node().env().spawn(Box::pin(async move { withdraw(&lane, transfer).await }));
+        }
+        sent
+    }
+
+    async fn send(self, on: &Rc<ArbiterLocal>) -> Result<(), CallError> {
         let Self { lane, call, frame, write, transfer, mut arrived } = self;
         let largest = on.node().settings().remote.largest;
         let Some(_turn) = turn(on.node(), &lane, call).await else {

@@ -6,8 +6,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::{Namespace, NodeAddress, NodeId};
 use archipelago_protocol::link::Frame;
+use archipelago_protocol::message::Envelope;
 use archipelago_protocol::peer::{Hello, PeerTables, Seat};
-use archipelago_protocol::time::Millis;
+use bytes::Bytes;
 
 use crate::events::DeadLetter;
 use crate::node::arbiter_of_shard;
@@ -62,6 +63,7 @@ impl Peer {
         let head = match Frame::decode(frame) {
             Ok(Frame::Ask(ask)) => Some(ask.head),
             Ok(Frame::Tell(tell)) => Some(tell.head),
+            Ok(Frame::Envelope(envelope)) => return letter_of_envelope(envelope, reason),
             _ => None,
         };
         let Some(head) = head else {
@@ -74,6 +76,13 @@ impl Peer {
     }
 }
 
+fn letter_of_envelope(bytes: &[u8], reason: CallError) -> DeadLetter {
+    let envelope = Envelope::decode(&Bytes::copy_from_slice(bytes)).ok();
+    let target = envelope.as_ref().and_then(|envelope| envelope.target().map(ToString::to_string));
+    let message = envelope.as_ref().map(crate::named::name_of);
+    DeadLetter { target: target.unwrap_or_default(), message: message.unwrap_or_default(), reason }
+}
+
 fn open_seats(hello: &Hello) -> usize {
     hello.seats.iter().filter(|port| **port != 0).count()
 }
@@ -82,8 +91,8 @@ fn open_seats(hello: &Hello) -> usize {
 #[derive(Default)]
 pub(crate) struct PeerBook {
     by_id: RwLock<BTreeMap<NodeId, Arc<Peer>>>,
-    /// When a link to a node was last connected.
-    reached: RwLock<BTreeMap<NodeId, Millis>>,
+    /// How many links to a node are connected.
+    links: RwLock<BTreeMap<NodeId, usize>>,
 }
 
 impl PeerBook {
@@ -112,19 +121,27 @@ impl PeerBook {
         by_id.values().find(|peer| peer.address() == address).cloned()
     }
 
-    /// A link to a node was connected.
-    pub(super) fn reached(&self, id: NodeId, now: Millis) {
-        self.reached.write().unwrap_or_else(PoisonError::into_inner).insert(id, now);
+    /// A link to a node is connected.
+    pub(super) fn link_up(&self, id: NodeId) {
+        *self.links.write().unwrap_or_else(PoisonError::into_inner).entry(id).or_default() += 1;
     }
 
-    /// When a link to a node was last connected.
-    pub(super) fn last_reached(&self, id: NodeId) -> Option<Millis> {
-        self.reached.read().unwrap_or_else(PoisonError::into_inner).get(&id).copied()
+    /// A link to a node is connected no longer.
+    pub(super) fn link_down(&self, id: NodeId) {
+        let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(up) = links.get_mut(&id) {
+            *up = up.saturating_sub(1);
+        }
+    }
+
+    /// Whether any link to a node is connected.
+    pub(super) fn is_reached(&self, id: NodeId) -> bool {
+        self.links.read().unwrap_or_else(PoisonError::into_inner).get(&id).is_some_and(|up| *up > 0)
     }
 
     /// A node that will not come back.
     pub(super) fn forget(&self, id: NodeId) {
         self.by_id.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        self.reached.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.links.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 }

@@ -38,7 +38,7 @@ impl Message for Wanted {
     type Result = ();
 }
 
-/// Another link to the peer was connected at this time.
+/// Another link to the peer is connected at this time.
 pub(super) struct Reached(pub(super) Millis);
 
 impl Message for Reached {
@@ -67,6 +67,8 @@ pub(crate) struct PeerActor {
     wake: Option<SpawnHandle>,
     /// What ended the last connection or dial, for people.
     trouble: String,
+    /// Counted among the connected links of the peer.
+    counted: bool,
 }
 
 /// The connection in use.
@@ -89,6 +91,7 @@ impl PeerActor {
             dial: None,
             wake: None,
             trouble: String::new(),
+            counted: false,
         }
     }
 
@@ -266,14 +269,21 @@ impl PeerActor {
         })));
     }
 
-    fn report(&self, report: LinkReport) {
+    /// Keeps the number of connected links of the peer.
+    fn count(&mut self, up: bool) {
+        let (book, peer) = (self.seat.node().remoting().book(), self.lane.peer().id());
+        match (std::mem::replace(&mut self.counted, up), up) {
+            (false, true) => book.link_up(peer),
+            (true, false) => book.link_down(peer),
+            _ => {}
+        }
+    }
+
+    fn report(&mut self, report: LinkReport) {
         let (peer, seat) = (self.lane.peer().id(), self.seat.seat());
         tracing::info!(%peer, %seat, to = %self.lane.to(), ?report, trouble = self.trouble, "link");
         self.seat.node().remoting().link_changed(report);
-        if report == LinkReport::Connected {
-            let now = self.seat.node().env().now();
-            self.seat.node().remoting().book().reached(peer, now);
-        }
+        self.count(report == LinkReport::Connected);
         if seat != Seat::Control {
             // The state of a peer is the state of its control link.
             return;

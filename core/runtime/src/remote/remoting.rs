@@ -1,6 +1,6 @@
 //! What all arbiters of a node share about other nodes.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use actix::Addr;
@@ -27,6 +27,8 @@ pub(crate) struct Remoting {
     seats: Mutex<Vec<u16>>,
     control: OnceLock<Addr<TransportActor>>,
     connected: AtomicI64,
+    /// Somebody takes envelopes that no registered actor takes.
+    inbound_wanted: AtomicBool,
 }
 
 impl Remoting {
@@ -38,6 +40,7 @@ impl Remoting {
             seats: Mutex::new(vec![0; data_arbiters + 1]),
             control: OnceLock::new(),
             connected: AtomicI64::new(0),
+            inbound_wanted: AtomicBool::new(false),
         }
     }
 
@@ -64,6 +67,20 @@ impl Remoting {
     pub(super) fn set_control(&self, actor: Addr<TransportActor>) {
         // There is one control arbiter.
         let _ = self.control.set(actor);
+    }
+
+    /// The transport actor of the control arbiter.
+    pub(crate) fn transport(&self) -> Option<&Addr<TransportActor>> {
+        self.control.get()
+    }
+
+    pub(super) fn inbound_wanted(&self, wanted: bool) {
+        self.inbound_wanted.store(wanted, Ordering::Release);
+    }
+
+    /// The transport actor, if somebody has subscribed to what nobody else takes.
+    pub(super) fn transport_if_wanted(&self) -> Option<&Addr<TransportActor>> {
+        self.transport().filter(|_| self.inbound_wanted.load(Ordering::Acquire))
     }
 
     /// Meets whoever is at `address`.
@@ -166,7 +183,7 @@ impl NodeShared {
     }
 
     /// Where the control arbiter is reached.
-    fn address(&self) -> NodeAddress {
+    pub(crate) fn address(&self) -> NodeAddress {
         let remote = &self.settings().remote;
         let host = remote.advertise.as_deref().unwrap_or(remote.bind.host());
         match self.remoting().seats().first() {

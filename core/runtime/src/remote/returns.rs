@@ -225,6 +225,7 @@ impl ArbiterLocal {
     pub(super) fn lane_lost(self: &Rc<Self>, lane: &Lane, incoming: &Incoming) {
         self.returns().refusals.borrow_mut().lane_lost(lane_id(incoming));
         self.transfers().lane_lost(lane.index());
+        self.named_calls().lane_lost(lane.index());
         let Drained { given, unsent, dropped } = lane.outbox().borrow_mut().drain();
         for waiter in given {
             waiter.fail(CallError::ConnectionLost { node: lane.peer().id() });
@@ -232,6 +233,7 @@ impl ArbiterLocal {
         if let Some(seat) = self.seat() {
             seat.overflowed(lane, dropped);
         }
+        let (letters, unsent): (Vec<_>, Vec<_>) = unsent.into_iter().partition(is_letter);
         let mut unsent: Vec<Parked> = unsent.into_iter().filter_map(|one| self.unpack(lane, one)).collect();
         self.routes().forget_guesses(lane.peer().id());
         let ours = |shard: &Shard| lane.peer().seat_of(shard.number) == lane.to();
@@ -244,6 +246,7 @@ impl ArbiterLocal {
         for parcel in unsent {
             self.park(parcel);
         }
+        self.letters_back(lane, letters);
     }
 
     fn unpack(&self, lane: &Lane, unsent: Unsent<Box<dyn Waiting>>) -> Option<Parked> {
@@ -275,6 +278,11 @@ impl ArbiterLocal {
             None => Err(Violation::Meaning(format!("no kind has number {}", shard.kind))),
         }
     }
+}
+
+fn is_letter(unsent: &Unsent<Box<dyn Waiting>>) -> bool {
+    let (Unsent::Ask { frame, .. } | Unsent::Tell { frame, .. }) = unsent;
+    Frame::is_envelope(frame)
 }
 
 fn head_again(head: &Head<'_>, asks: bool, deadline: Millis) -> JobHead {

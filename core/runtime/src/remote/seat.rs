@@ -11,6 +11,7 @@ use archipelago_protocol::contract::{CloseCode, CloseReason, Endpoint};
 use archipelago_protocol::identity::{NodeAddress, NodeId};
 use archipelago_protocol::link::{Dropped, Expired, WindowSettings};
 use archipelago_protocol::peer::{ConnectionId, Seat};
+use archipelago_protocol::time::Millis;
 use metrics::gauge;
 use tokio::sync::Notify;
 
@@ -212,23 +213,21 @@ impl SeatLocal {
             self.overflowed(lane, dropped);
         }
         lane.wake();
-        self.tell_of_the_peer(lane);
+        self.tell_of_the_peer(lane, now);
         if lane.should_look_again(now) {
             self.sink.lost(lane, &self.no_connection(lane));
         }
     }
 
-    /// Lets the link of a lane without a connection know that another one has reached the peer.
-    fn tell_of_the_peer(&self, lane: &Lane) {
+    /// Lets the link of a lane without a connection know that another link has one to the same peer.
+    fn tell_of_the_peer(&self, lane: &Lane, now: Millis) {
         let peer = lane.peer().id();
-        if lane.is_connected() {
-            return;
-        }
-        if let Some(at) = self.node.remoting().book().last_reached(peer)
-            && lane.is_news(at)
+        if !lane.is_connected()
+            && self.node.remoting().book().is_reached(peer)
+            && lane.is_news(now)
             && let Some(link) = self.links.borrow().get(&(peer, lane.to()))
         {
-            link.actor.do_send(Reached(at));
+            link.actor.do_send(Reached(now));
         }
     }
 
@@ -245,7 +244,7 @@ impl SeatLocal {
     }
 
     /// Closes every connection in good order, `limit` at most.
-    pub(crate) async fn close(&self, limit: archipelago_protocol::time::Millis) {
+    pub(crate) async fn close(&self, limit: Millis) {
         let reason = CloseReason::new(CloseCode::Stopping, "the node stops");
         if within(self.node.env(), limit, self.endpoint.close(reason)).await.is_none() {
             tracing::debug!(seat = %self.seat, "the endpoint did not close in time");

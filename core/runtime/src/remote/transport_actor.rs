@@ -3,7 +3,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, ResponseFuture, WrapFuture};
+use actix::{
+    Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, ResponseFuture, WrapFuture,
+};
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::contract::{Connection, TransportError};
 use archipelago_protocol::identity::NodeAddress;
@@ -14,12 +16,14 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::control::RequestWaiter;
+use super::envelopes::InboundMessage;
 use super::handshake::{self, MeetError, Met};
 use super::peer::Peer;
 use super::peer_actor::Called;
 use super::seat::SeatLocal;
 use crate::env::within;
 use crate::events::Event;
+use crate::node::NodeShared;
 
 // ---- messages ----
 
@@ -52,14 +56,20 @@ impl Message for Heard {
 
 // ---- state ----
 
-/// The endpoint of one arbiter.
-pub(crate) struct TransportActor {
+/// The endpoint of one arbiter. That of the control arbiter takes [`SendRemote`](super::SendRemote) and
+/// [`SubscribeInbound`](super::SubscribeInbound).
+pub struct TransportActor {
     seat: Rc<SeatLocal>,
+    pub(super) subscribers: Vec<Recipient<InboundMessage>>,
 }
 
 impl TransportActor {
     pub(super) const fn new(seat: Rc<SeatLocal>) -> Self {
-        Self { seat }
+        Self { seat, subscribers: Vec::new() }
+    }
+
+    pub(super) fn node(&self) -> &Arc<NodeShared> {
+        self.seat.node()
     }
 
     /// Waits for the next dialler; this goes on for as long as the endpoint does.
@@ -121,6 +131,12 @@ impl TransportActor {
         self.publish_refusal(Some(met.hello.node.address.clone()), &refusal.to_string());
         let told = async move { handshake::turn_away(met, &refusal).await };
         ctx.spawn(told.into_actor(self));
+    }
+}
+
+impl std::fmt::Debug for TransportActor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TransportActor").field("seat", &self.seat.seat()).finish_non_exhaustive()
     }
 }
 

@@ -109,13 +109,30 @@ fn the_bytes_of_version_1_are_fixed() {
         &[7, 0, 0, 0, 0, 0, 0, 0],
         &[8, 0, 0, 0, 0, 0, 0, 0],
         &[3, 0, 2, 0, 0, 0, 1, 0],
-        &[0xac, 2],
+        &[0x2c, 1, 0, 0, 0, 0, 0, 0],
         b"\x00\x01n\x01K\x01a",
         b"\x00\x01n\x01L\x01b",
         &[0],
         b"\x05hello",
     ];
     assert_eq!(request().encode().unwrap(), expected.concat());
+}
+
+#[test]
+fn the_time_to_live_stands_at_a_fixed_place() {
+    let ttl_of = |envelope: &Envelope| {
+        let bytes = envelope.encode().unwrap();
+        Envelope::ttl_place(&bytes).map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()))
+    };
+    let mut envelope = request();
+    assert_eq!(ttl_of(&envelope), Some(300));
+    assert_eq!(ttl_of(&envelope.respond(Bytes::new()).unwrap()), None);
+    envelope.leg = Leg::OneWay { ttl: Some(Millis(7)), target: actor("n::K/a"), sender: None };
+    assert_eq!(ttl_of(&envelope), Some(7));
+    envelope.leg = Leg::OneWay { ttl: None, target: actor("n::K/a"), sender: None };
+    assert_eq!(ttl_of(&envelope), None);
+    assert_eq!(Envelope::ttl_place(b""), None);
+    assert_eq!(Envelope::ttl_place(&[0, 0]), None);
 }
 
 /// Proves: R33, R69, R70, R72
@@ -206,7 +223,7 @@ fn each_fault_has_its_error() {
     assert_eq!(broken(1, 0b1000_0100), Err(Malformed { part: header }), "reserved bit");
     assert_eq!(broken(1, 0b0010_0100), Err(Malformed { part: header }), "ttl bit on a request");
     assert_eq!(broken(2, 0x10), Err(InvalidFlags(UnknownFlags { bits: 0x10 })));
-    assert_eq!(broken(39, 2), Err(Malformed { part: EnvelopePart::Address }), "no such address");
+    assert_eq!(broken(45, 2), Err(Malformed { part: EnvelopePart::Address }), "no such address");
     let chain = good.len() - 7;
     let error = TooLarge { part: EnvelopePart::CallChain, len: 9, max: 8 };
     assert_eq!(broken(chain, 9), Err(error));

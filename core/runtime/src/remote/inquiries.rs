@@ -1,0 +1,164 @@
+//! Questions to another node itself: is somebody registered at a path, and let an actor come to life.
+//!
+//! Both are service requests over the control lane, with numbers that no other service has.
+
+use std::sync::Arc;
+
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::identity::{ActorId, ActorPath, Generation, NodeAddress, NodeId};
+use archipelago_protocol::message::{Codec, MessageFlags};
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::arbiter::not_serving;
+use crate::call::answer_channel;
+use crate::catalog::{JobHead, Target};
+use crate::env::within;
+use crate::node::{Node, NodeShared};
+
+/// Asks whether an actor is registered at a path of the node asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct RemoteLookup {
+    path: ActorPath,
+}
+
+/// Asks the node to activate a virtual actor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct RemoteSpawn {
+    kind: String,
+    key: String,
+}
+
+/// A virtual actor that was brought to life, or was alive already.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Spawned {
+    /// The actor.
+    pub actor: ActorId,
+    /// Where it lives.
+    pub node: NodeId,
+    /// The generation under which its node owns it.
+    pub generation: Generation,
+}
+
+impl Node {
+    /// Asks the node of `path` whether an actor is registered there, and if so for its address. A path without a node is
+    /// looked up on this one.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] if nobody could be asked within `calls.timeout`; `Ok(None)` is an answer.
+    pub async fn lookup_named(&self, path: &ActorPath) -> Result<Option<ActorPath>, CallError> {
+        let node = self.shared();
+        let request = RemoteLookup { path: path.clone() };
+        match path.address().filter(|address| !node.is_own_address(address)) {
+            Some(address) => inquire(node, address.clone(), LOOKUP, &request).await,
+            None => Ok(node.look_up_here(&request)),
+        }
+    }
+
+    /// Brings the virtual actor of a kind with a key to life on the node at `address`, without a message.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::UnknownKind`] and [`CallError::InvalidId`] as that node sees it, [`CallError::NotServing`] if it does not
+    /// own the kind, [`CallError::ActivationFailed`], or why it could not be asked within `calls.timeout`.
+    pub async fn spawn_at(&self, address: &NodeAddress, kind: &str, key: &str) -> Result<Spawned, CallError> {
+        let node = self.shared();
+        let request = RemoteSpawn { kind: kind.to_owned(), key: key.to_owned() };
+        if node.is_own_address(address) {
+            return node.spawn_here(&request).await;
+        }
+        inquire(node, address.clone(), SPAWN, &request).await
+    }
+}
+
+/// Asks another node a question, within the usual time.
+async fn inquire<A: DeserializeOwned>(
+    node: &Arc<NodeShared>,
+    address: NodeAddress,
+    service: u16,
+    request: &impl Serialize,
+) -> Result<A, CallError> {
+    let payload = encode(request)?;
+    let limit = node.settings().call_timeout;
+    let until = node.env().now() + limit;
+    let met = within(node.env(), limit, node.remoting().meet(address)).await;
+    let peer = met.ok_or(CallError::Timeout { started: false })?;
+    let peer = peer.map_err(|reason| CallError::NoRoute { reason: reason.into() })?;
+    let left = until.since(node.env().now());
+    decode(&node.remoting().ask_service(peer, service, payload, left).await?)
+}
+
+/// Answers what other nodes ask this one; `None` if it is no question of ours.
+pub(super) async fn answer(
+    node: &Arc<NodeShared>,
+    service: u16,
+    request: Bytes,
+) -> Option<Result<Bytes, CallError>> {
+    let answered = match service {
+        LOOKUP => decode(&request).and_then(|lookup| encode(&node.look_up_here(&lookup))),
+        SPAWN => match decode(&request) {
+            Ok(spawn) => node.spawn_here(&spawn).await.and_then(|spawned| encode(&spawned)),
+            Err(error) => Err(error),
+        },
+        _ => return None,
+    };
+    Some(answered)
+}
+
+impl NodeShared {
+    fn look_up_here(&self, RemoteLookup { path }: &RemoteLookup) -> Option<ActorPath> {
+        let ours = path.system() == self.namespace().as_str();
+        let door = self.named().door(path.path()).filter(|door| ours && door.is_open_to_others())?;
+        drop(door);
+        let path = ActorPath::local(path.system(), path.path()).ok()?;
+        Some(self.path_from_outside(&path))
+    }
+
+    async fn spawn_here(self: &Arc<Self>, request: &RemoteSpawn) -> Result<Spawned, CallError> {
+        let RemoteSpawn { kind, key } = request;
+        let unknown = || CallError::UnknownKind { kind: kind.as_str().into() };
+        let found = self.kinds().iter().find(|known| known.name() == kind).ok_or_else(unknown)?;
+        if !found.is_here() {
+            return Err(not_serving(&format!("kind {kind} is not hosted here")));
+        }
+        let actor = self.namespace().actor_id_of(found.kind(), key)?;
+        let target = Target { hash: actor.stable_hash(), id: actor.clone() };
+        let (caller, answer) = answer_channel();
+        let (index, head) = (found.index(), self.summons());
+        self.on_arbiter(self.arbiter_of(target.hash), move |on| {
+            if let Some(kind) = on.any_kind(index) {
+                // The caller is told through its way back.
+                let _ = kind.summon(&target, head, caller, on);
+            }
+        })?;
+        answer.await.unwrap_or(Err(CallError::Stopped))?;
+        Ok(Spawned { actor, node: self.id(), generation: found.generation() })
+    }
+
+    fn summons(&self) -> JobHead {
+        let deadline = self.env().now() + self.settings().call_timeout;
+        let flags = MessageFlags::empty();
+        JobHead { call: None, asks: true, remote: false, inside: false, deadline, flags, scope: None }
+    }
+}
+
+fn encode(value: &impl Serialize) -> Result<Bytes, CallError> {
+    let bytes = Codec::Postcard.encode(value).map(Bytes::from);
+    bytes.map_err(|error| CallError::Codec { reason: error.to_string().into(), started: false })
+}
+
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CallError> {
+    let decoded = Codec::Postcard.decode(bytes);
+    decoded.map_err(|error| CallError::Codec { reason: error.to_string().into(), started: false })
+}
+
+/// Whether a number of a service is the library's own.
+pub(super) const fn is_inquiry(service: u16) -> bool {
+    service >= SPAWN
+}
+
+const LOOKUP: u16 = u16::MAX;
+const SPAWN: u16 = u16::MAX - 1;
