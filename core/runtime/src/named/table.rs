@@ -27,8 +27,11 @@ pub struct NamedTable<A: NamedActor> {
 /// How to take one message.
 struct Entry<A: NamedActor> {
     name: &'static str,
-    arrive: fn(&Arc<Door<A>>, Arrival, &Rc<ArbiterLocal>) -> Result<(), Box<(Arrival, CallError)>>,
+    arrive: Arrive<A>,
 }
+
+/// Takes a message that came from another node, or gives it back with the reason.
+type Arrive<A> = fn(&Arc<Door<A>>, Arrival, &Rc<ArbiterLocal>) -> Result<(), Box<(Arrival, CallError)>>;
 
 impl<A: NamedActor> NamedTable<A> {
     pub(super) fn of_actor() -> Self {
