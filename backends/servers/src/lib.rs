@@ -1,7 +1,7 @@
 //! Real etcd and NATS servers, started and hurt by tests.
 //!
 //! [`ServerProcess`] starts any server on loopback ports of its own and can pause, kill and restart it; [`etcd`] and
-//! [`nats`] know how theirs are called. [`find`](program::find) says where the programs are, and what happens if they are
+//! [`nats`] know how theirs are called. [`find`] says where the programs are, and what happens if they are
 //! nowhere.
 //!
 //! Every test process starts its own servers: nothing is shared, so tests run in any number of processes and in any
