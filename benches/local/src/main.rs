@@ -1,7 +1,8 @@
 //! The local road against plain actix: asks and tells, activation, memory.
 //!
 //! Contestants take turns in one run and the medians of their ratios count, because machines are noisy. Each bar is
-//! printed as `bar local.<name> measured=<x> required=<y> ok|short`.
+//! printed as `bar local.<name> measured=<x> required=<y> ok|short`. With the name of a contestant as its argument
+//! only that one runs, for a profiler.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -16,6 +17,9 @@ use archipelago::Error;
 
 #[actix::main]
 async fn main() -> Result<(), Error> {
+    if let Some(contestant) = std::env::args().nth(1) {
+        return ratios::alone(&contestant).await;
+    }
     let mut short = 0;
     for bar in ratios::same_arbiter().await? {
         short += bar.print();

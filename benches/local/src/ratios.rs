@@ -12,6 +12,8 @@ use crate::Bar;
 use crate::actors::{Add, Counter, Note};
 
 const ROUNDS: usize = 15;
+/// Enough for a profiler, which is slow.
+const ROUNDS_ALONE: usize = 3;
 const IN_FLIGHT: u64 = 64;
 const ASKS: u64 = 2_000;
 const TELLS: u64 = 128_000;
@@ -37,6 +39,26 @@ pub(crate) async fn same_arbiter() -> Result<Vec<Bar>, Error> {
         Bar::at_least("ask_vs_addr_send", median(&mut asks), 1.0),
         Bar::at_least("tell_vs_try_send", median(&mut tells), 0.7),
     ])
+}
+
+/// One contestant, a few rounds: `ask-plain`, `ask-ref`, `tell-plain` or `tell-ref`; anything else runs none.
+pub(crate) async fn alone(contestant: &str) -> Result<(), Error> {
+    let node = Node::builder().on_current_arbiter().actor::<Counter>().start().await?;
+    let (plain, virtual_actor) = (Counter::default().start(), node.actor::<Counter>("bench"));
+    // Both have come to life, as in the race.
+    plain.send(Add(0)).await.expect("the actor lives");
+    virtual_actor.send(Add(0)).await?;
+    for _ in 0..ROUNDS_ALONE {
+        match contestant {
+            "ask-plain" => println!("{:.0}/s", ask_plain(&plain).await),
+            "ask-ref" => println!("{:.0}/s", ask_ref(&node, &virtual_actor).await?),
+            "tell-plain" => println!("{:.0}/s", tell_plain(&plain).await),
+            "tell-ref" => println!("{:.0}/s", tell_ref(&node, &virtual_actor).await?),
+            _ => println!("there is no contestant {contestant}"),
+        }
+    }
+    node.stop().await?;
+    Ok(())
 }
 
 /// Caller on the main arbiter, actor on another thread: for information, there is no bar.
