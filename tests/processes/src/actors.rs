@@ -21,6 +21,10 @@ pub struct LongNote(pub u64, pub Vec<u8>);
 #[remote(Vec<u64>)]
 pub struct Notes;
 
+/// How often the process of the actor has asked for memory.
+#[remote(u64)]
+pub struct Allocated;
+
 /// Takes its time.
 #[remote(u64)]
 pub struct Sleep(pub u64);
@@ -48,7 +52,7 @@ pub struct Ping(pub String);
 
 /// Answers what it is asked, and remembers what it is told.
 #[derive(Default, VirtualActor)]
-#[virtual_actor(handles(Echo, Note, LongNote, Notes, Sleep, Secret, Left, Ping))]
+#[virtual_actor(handles(Echo, Note, LongNote, Notes, Allocated, Sleep, Secret, Left, Ping))]
 pub struct Scribe {
     notes: Vec<u64>,
     node: Option<Node>,
@@ -92,6 +96,13 @@ impl Handler<Notes> for Scribe {
     type Result = Vec<u64>;
     fn handle(&mut self, _: Notes, _: &mut Context<Self>) -> Vec<u64> {
         self.notes.clone()
+    }
+}
+
+impl Handler<Allocated> for Scribe {
+    type Result = u64;
+    fn handle(&mut self, _: Allocated, _: &mut Context<Self>) -> u64 {
+        crate::allocations::allocated()
     }
 }
 

@@ -8,11 +8,15 @@
 )]
 
 mod actors;
+mod allocations;
 mod desk;
 mod host;
 mod road;
 
-pub use actors::{Echo, Forward, Left, LongNote, Mirror, Note, Notes, Ping, Scribe, Secret, Sleep};
+pub use actors::{
+    Allocated, Echo, Forward, Left, LongNote, Mirror, Note, Notes, Ping, Scribe, Secret, Sleep,
+};
+pub use allocations::{ALLOCATOR, CountingAllocator, allocated};
 pub use desk::{Block, Circle, Circler, Clerk, Desk, GoRound, Panic, PassOn};
 pub use host::{Host, Orders, run_host};
 pub use road::{Papers, Road, caller, node, node_over, settings};

@@ -1,0 +1,57 @@
+//! What a call to another process costs in allocations, on either side.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+use archipelago_process_tests::{
+    ALLOCATOR, Allocated, CountingAllocator, Host, Note, Orders, Papers, Road, Scribe, allocated, caller,
+};
+use archipelago_runtime::{ActorRef, Node};
+use futures_channel::mpsc;
+use futures_util::StreamExt;
+
+#[global_allocator]
+static COUNTING: &CountingAllocator = ALLOCATOR;
+
+const IN_FLIGHT: u64 = 64;
+const ASKS: u64 = 500;
+/// Two, and a little for what both processes do besides: buffers, tasks, timers.
+const LIMIT: f64 = 2.1;
+
+#[actix::test]
+async fn an_ask_costs_at_most_two_allocations_on_either_side() {
+    let orders = Orders { road: Road::Tcp, papers: Papers::new(), namespace: "default".to_owned() };
+    let host = Host::start(env!("CARGO_BIN_EXE_archipelago-test-host"), &orders);
+    let node = caller(Road::Tcp, &orders.papers, host.address.clone(), |_| {}).await.unwrap();
+    let scribe = node.actor::<Scribe>("one");
+    // Until every buffer has its size.
+    ask_many(&node, &scribe).await;
+
+    let (here, there) = (allocated(), scribe.send(Allocated).await.unwrap());
+    assert!(here > 0 && there > 0, "both processes count");
+    ask_many(&node, &scribe).await;
+    let (here_after, there_after) = (allocated(), scribe.send(Allocated).await.unwrap());
+
+    let per_ask = |before: u64, after: u64| (after - before) as f64 / (IN_FLIGHT * ASKS) as f64;
+    let (caller, callee) = (per_ask(here, here_after), per_ask(there, there_after));
+    assert!(
+        caller <= LIMIT && callee <= LIMIT,
+        "{caller:.2} allocations at the caller, {callee:.2} at the callee"
+    );
+    node.stop().await.unwrap();
+}
+
+/// Asks from the arbiter that the lane is on, as an actor would.
+async fn ask_many(node: &Node, scribe: &ActorRef<Scribe>) {
+    let (done, mut all_done) = mpsc::unbounded::<u64>();
+    for _ in 0..IN_FLIGHT {
+        let (caller, done) = (scribe.clone(), done.clone());
+        let asking = move || async move {
+            for n in 0..ASKS {
+                caller.send(Note(n)).await.unwrap();
+            }
+            drop(done);
+        };
+        node.spawn_beside(scribe, asking).unwrap();
+    }
+    drop(done);
+    while all_done.next().await.is_some() {}
+}
