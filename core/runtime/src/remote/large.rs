@@ -8,6 +8,7 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::contract::{RecvStream, SendStream, Streams, TransportError};
@@ -44,8 +45,27 @@ pub(super) async fn send(streams: &dyn Streams, transfer: u64, frame: Bytes) -> 
     poll_fn(|cx| stream.poll_finish(cx)).await
 }
 
+/// Writes part by part: as long as the other side keeps up this would never wait, and so nobody else would have a turn.
 async fn write(stream: &mut dyn SendStream, mut bytes: Bytes) -> Result<(), TransportError> {
-    poll_fn(|cx| stream.poll_send(cx, &mut bytes)).await
+    while !bytes.is_empty() {
+        let mut part = bytes.split_to(bytes.len().min(PART));
+        poll_fn(|cx| stream.poll_send(cx, &mut part)).await?;
+        others_first().await;
+    }
+    Ok(())
+}
+
+/// Lets the other tasks of the arbiter have their turn.
+async fn others_first() {
+    let mut waited = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut waited, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Sends a message that is too large for a frame. Its call is registered with the lane at once.
@@ -332,8 +352,15 @@ async fn read(mut stream: Box<dyn RecvStream>, largest: usize) -> Result<(u64, B
     let (transfer, len) = (bytes.get_u64_le(), bytes.get_u64_le());
     let len = usize::try_from(len).ok().filter(|len| *len <= largest);
     let len = len.ok_or_else(|| lost(format!("a transfer is larger than {largest} bytes")))?;
+    // Only address space: memory comes with what is written into it.
+    bytes.reserve(len.saturating_sub(bytes.len()));
+    let mut turn = bytes.len();
     while bytes.len() < len {
         more(&mut *stream, &mut bytes).await?;
+        if bytes.len() - turn >= PART {
+            turn = bytes.len();
+            others_first().await;
+        }
     }
     if bytes.len() > len {
         return Err(lost("a transfer is longer than it says".to_owned()));
@@ -356,6 +383,8 @@ fn lost(reason: String) -> TransportError {
 const NO_TRANSFER: u64 = 0;
 /// How often a large message looks whether it may go.
 const LOOK_EVERY: Millis = Millis(2);
+/// How much of a large message is written or read before others have their turn.
+const PART: usize = 64 << 10;
 /// Transfer and length.
 const HEAD: usize = 16;
 /// Large frames that are sent at once to, and received at once from one peer arbiter.
