@@ -9,7 +9,7 @@ use archipelago_protocol::identity::ActorId;
 use archipelago_runtime::env::{Environment, HostEnvironment, Threads};
 use archipelago_runtime::{BoxError, Node, NodeBuilder, VirtualActor};
 
-use crate::config::{BackendKind, ConfigError, Loader, Origins, Settings};
+use crate::config::{ConfigError, Loader, Origins, Settings};
 use crate::node_settings::node_settings;
 use crate::store::Backing;
 use crate::{Error, network};
@@ -74,7 +74,8 @@ impl Builder {
         self
     }
 
-    /// Shares an embedded store with other nodes of this process; without it the node has one of its own.
+    /// Shares an embedded store with other nodes of this process; without it the node has one of its own. For no other
+    /// backend.
     #[must_use]
     pub fn embedded_store(mut self, store: Arc<EmbeddedStore>) -> Self {
         self.store = Some(store);
@@ -123,8 +124,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] if the configuration cannot be used, [`Error::Start`] if the node cannot start; nothing
-    /// runs then.
+    /// [`Error::Config`] if the configuration cannot be used, [`Error::Backend`] if the store behind the directory
+    /// cannot be reached, [`Error::Start`] if the node cannot start; nothing runs then.
     pub async fn start(self) -> Result<Node, Error> {
         let (settings, origins) = settled(self.settings, self.loader)?;
         let env = HostEnvironment::new(self.threads.unwrap_or(Threads::Own));
@@ -132,9 +133,7 @@ impl Builder {
             Some(transport) => Arc::new(env.with_transport(transport)),
             None => Arc::new(env),
         };
-        let backing = match settings.backend.kind {
-            BackendKind::Embedded => Backing::new(&settings, self.store, &env),
-        };
+        let backing = Backing::new(&settings, &origins, self.store, &env).await?;
         let builder = NodeBuilder::new(env, Arc::clone(&backing.directory))
             .namespace(settings.namespace.as_str())
             .settings(node_settings(&settings, backing.identity.clone()));

@@ -1,5 +1,12 @@
 //! The store behind the directory, and how nodes know that they share one.
 
+#[cfg(feature = "etcd")]
+mod etcd;
+#[cfg(any(feature = "etcd", feature = "nats"))]
+mod home;
+#[cfg(feature = "nats")]
+mod nats;
+
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock};
@@ -18,7 +25,8 @@ use archipelago_runtime::{AskError, Connector, NodeBuilder, Service};
 use bytes::Bytes;
 use futures_core::future::BoxFuture;
 
-use crate::config::Settings;
+use crate::Error;
+use crate::config::{BackendKind, Conflict, Fault, Origins, Settings};
 
 /// What a node's ownership stands on.
 pub(crate) struct Backing {
@@ -38,12 +46,40 @@ enum Part {
 
 impl Backing {
     /// The backing that `settings` ask for; `given` is a store that other nodes of this process use, too.
-    pub(crate) fn new(
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] for what cannot be used together, [`Error::Backend`] for a store that cannot be reached within
+    /// its timeout. Nothing runs then.
+    pub(crate) async fn new(
+        settings: &Settings,
+        origins: &Origins,
+        given: Option<Arc<EmbeddedStore>>,
+        env: &Arc<dyn Environment>,
+    ) -> Result<Self, Error> {
+        let kind = settings.backend.kind;
+        if given.is_some() && kind != BackendKind::Embedded {
+            let rule = Conflict::EmbeddedOnly { key: "backend.kind", kind };
+            return Err(origins.refuse(&["backend.kind"], Fault::Conflict(rule)).into());
+        }
+        let timer: Arc<dyn Timer> = Arc::new(EnvironmentTimer(Arc::clone(env)));
+        match kind {
+            BackendKind::Embedded => Ok(Self::embedded(settings, given, env, timer)),
+            #[cfg(feature = "etcd")]
+            BackendKind::Etcd => etcd::backing(settings, origins, env, timer).await,
+            #[cfg(feature = "nats")]
+            BackendKind::Nats => nats::backing(settings, origins, env, timer).await,
+            // Settings that ask for it were refused before.
+            kind => Err(Error::Backend { kind, source: "not in this build".into() }),
+        }
+    }
+
+    fn embedded(
         settings: &Settings,
         given: Option<Arc<EmbeddedStore>>,
         env: &Arc<dyn Environment>,
+        timer: Arc<dyn Timer>,
     ) -> Self {
-        let timer: Arc<dyn Timer> = Arc::new(EnvironmentTimer(Arc::clone(env)));
         let embedded = &settings.backend.embedded;
         match &embedded.join {
             Some(address) => Self::joined(address.clone(), timer),
@@ -54,6 +90,12 @@ impl Backing {
                 Self { directory: Arc::new(directory(store, timer)), identity, part: Part::None }
             }
         }
+    }
+
+    /// A store outside this process, which all nodes reach by themselves.
+    #[cfg(any(feature = "etcd", feature = "nats"))]
+    fn outside(directory: StoreDirectory, identity: String) -> Self {
+        Self { directory: Arc::new(directory), identity, part: Part::None }
     }
 
     /// Serves the node's own store. It grants nothing until whatever an earlier process granted has run out.
@@ -130,16 +172,19 @@ fn served_identity(address: &NodeAddress) -> String {
     format!("embedded at {address}")
 }
 
-/// Empty, which is no check, if configuration says where kinds live: then there need not be a store in common.
+/// What `name` says; empty, which is no check, if configuration says where kinds live: then there need not be a store in
+/// common.
+fn identity_in(settings: &Settings, name: impl FnOnce() -> String) -> String {
+    if settings.cluster.placed.is_empty() { name() } else { String::new() }
+}
+
 fn own_identity(settings: &Settings, store: &Arc<EmbeddedStore>) -> String {
-    if !settings.cluster.placed.is_empty() {
-        return String::new();
-    }
     // The address tells the stores of this process apart, the random key of the hash those of others; hashed, the
     // address says nothing about this process's memory.
     static PROCESS: OnceLock<RandomState> = OnceLock::new();
     let address = Arc::as_ptr(store).addr();
-    format!("embedded-{:016x}", PROCESS.get_or_init(RandomState::new).hash_one(address))
+    let hash = || PROCESS.get_or_init(RandomState::new).hash_one(address);
+    identity_in(settings, || format!("embedded-{:016x}", hash()))
 }
 
 /// The number of the service that answers for the store.

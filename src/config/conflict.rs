@@ -1,7 +1,13 @@
 //! Values that are sound one by one and cannot be used together.
 
-use archipelago_protocol::identity::NodeAddress;
+use std::time::Duration;
 
+use archipelago_protocol::identity::NodeAddress;
+use archipelago_protocol::session::times;
+use archipelago_protocol::time::Millis;
+use humantime_serde::re::humantime::format_duration;
+
+use super::backend::{BackendKind, Presence};
 use super::lanes::SMALLEST_FRAME;
 use super::settings::Settings;
 use super::size::Size;
@@ -16,6 +22,40 @@ pub enum Conflict {
     NotBuilt {
         /// Which one.
         kind: TransportKind,
+    },
+    /// The backend is not in this build. Switch its cargo feature on.
+    #[error("{:?} needs archipelago's cargo feature `{feature}`", kind.to_string())]
+    BackendNotBuilt {
+        /// Which one.
+        kind: BackendKind,
+        /// The feature.
+        feature: &'static str,
+    },
+    /// The backend is in no build.
+    #[error("{:?} is not available yet", kind.to_string())]
+    BackendNotYet {
+        /// Which one.
+        kind: BackendKind,
+    },
+    /// Only the embedded store is served and joined; others are reached by all nodes anyway.
+    #[error("only the embedded store can be served, joined or handed over, and backend.kind is {:?}", kind.to_string())]
+    EmbeddedOnly {
+        /// The key.
+        key: &'static str,
+        /// The backend.
+        kind: BackendKind,
+    },
+    /// A new stream would grant what a node of an earlier one still holds.
+    #[error(
+        "a new stream must grant nothing for at least {}, because session.ttl is {}",
+        format_duration(*needed),
+        format_duration(*ttl)
+    )]
+    SettleTooShort {
+        /// The lease of a node.
+        ttl: Duration,
+        /// The shortest time that is safe with it.
+        needed: Duration,
     },
     /// QUIC cannot go without TLS.
     #[error(
@@ -95,18 +135,24 @@ impl Conflict {
         let kind = settings.transport.kind;
         let rules = [
             (!kind.in_this_build()).then_some(Self::NotBuilt { kind }),
+            Self::in_backend(settings),
+            Self::in_settle(settings),
             settings.transport.security().err(),
             Self::in_bind(settings),
             Self::in_embedded(settings),
             Self::in_lanes(settings),
         ];
-        rules.into_iter().flatten().chain(Self::without_transport(settings)).collect()
+        let more = Self::embedded_only(settings).into_iter().chain(Self::without_transport(settings));
+        rules.into_iter().flatten().chain(more).collect()
     }
 
     /// The keys between which the rule holds, the likeliest mistake first.
     pub(super) fn keys(&self) -> Vec<&'static str> {
         match self {
             Self::NotBuilt { .. } | Self::NoCertificates { .. } => vec!["transport.kind"],
+            Self::BackendNotBuilt { .. } | Self::BackendNotYet { .. } => vec!["backend.kind"],
+            Self::EmbeddedOnly { key, .. } => vec![*key],
+            Self::SettleTooShort { .. } => vec!["backend.nats.settle", "session.ttl"],
             Self::InsecureQuic | Self::InsecureWithCertificates => vec!["transport.insecure"],
             Self::CertificatesIncomplete { .. } => {
                 vec!["transport.ca", "transport.certificate", "transport.key"]
@@ -118,6 +164,33 @@ impl Conflict {
             Self::FrameTooSmall { .. } => vec!["lanes.frame"],
             Self::LargestBelowFrame { .. } => vec!["lanes.largest", "lanes.frame"],
         }
+    }
+
+    fn in_backend(settings: &Settings) -> Option<Self> {
+        let kind = settings.backend.kind;
+        match kind.presence() {
+            Presence::BuiltIn | Presence::Built(_) => None,
+            Presence::NotBuilt(feature) => Some(Self::BackendNotBuilt { kind, feature }),
+            Presence::NotYet => Some(Self::BackendNotYet { kind }),
+        }
+    }
+
+    fn in_settle(settings: &Settings) -> Option<Self> {
+        let (backend, ttl) = (&settings.backend, settings.session.ttl());
+        let needed = times::observer_wait(Millis::from_duration(ttl)).to_duration();
+        let broken = backend.kind == BackendKind::Nats && backend.nats.settle < needed;
+        broken.then_some(Self::SettleTooShort { ttl, needed })
+    }
+
+    fn embedded_only(settings: &Settings) -> Vec<Self> {
+        let (kind, embedded) = (settings.backend.kind, &settings.backend.embedded);
+        if kind == BackendKind::Embedded {
+            return Vec::new();
+        }
+        let keys =
+            [("backend.embedded.serve", embedded.serve), ("backend.embedded.join", embedded.join.is_some())];
+        let broken = keys.into_iter().filter(|(_, used)| *used);
+        broken.map(|(key, _)| Self::EmbeddedOnly { key, kind }).collect()
     }
 
     fn in_bind(settings: &Settings) -> Option<Self> {

@@ -160,7 +160,7 @@ impl Leaf for BackendKind {
     const SHAPE: Shape = Shape::Text;
 
     fn expected() -> String {
-        format!("a backend of this build; {}", backend::known())
+        format!("a backend; {}", backend::known())
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use figment::Figment;
 use figment::providers::Serialized;
 
+use super::backend::BackendKind;
 use super::error::{ConfigError, Fault, Origin, Problem};
 use super::layer::Layer;
 use super::origins::Origins;
@@ -176,17 +177,24 @@ fn variable<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&
 }
 
 fn merge(layers: Vec<Layer>) -> Result<(Settings, Origins), ConfigError> {
-    let defaults = Figment::from(Serialized::defaults(Settings::default()));
-    let figment = layers.iter().fold(defaults, |merged, layer| merged.merge(layer));
+    let over = |defaults: Settings| {
+        let defaults = Figment::from(Serialized::defaults(defaults));
+        layers.iter().fold(defaults, |merged, layer| merged.merge(layer))
+    };
+    // Some defaults are the backend's, so it is asked for first.
+    let kind: BackendKind = over(Settings::default()).extract_inner("backend.kind").map_err(refused)?;
+    let figment = over(Settings::of_backend(kind));
     let origins = Origins::of_layers(layers);
     session_rule(&figment, &origins)?;
-    let settings: Settings = figment.extract().map_err(|error| {
-        let origin = Origin::Builder("load()".to_owned());
-        let fault = Fault::Refused { message: error.to_string() };
-        ConfigError::new(vec![Problem::of_key(origin, &error.path, fault)])
-    })?;
+    let settings: Settings = figment.extract().map_err(refused)?;
     origins.check(&settings)?;
     Ok((settings, origins))
+}
+
+fn refused(error: figment::Error) -> ConfigError {
+    let origin = Origin::Builder("load()".to_owned());
+    let fault = Fault::Refused { message: error.to_string() };
+    ConfigError::new(vec![Problem::of_key(origin, &error.path, fault)])
 }
 
 /// The type of the settings keeps this rule, too, but knows no origins.

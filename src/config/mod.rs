@@ -21,10 +21,12 @@ mod backend;
 mod cluster;
 mod conflict;
 mod error;
+mod etcd;
 mod lanes;
 mod layer;
 mod leaf;
 mod load;
+mod nats;
 mod optional;
 mod origins;
 mod schema;
@@ -34,17 +36,19 @@ mod size;
 mod span;
 mod transport;
 
-pub use backend::{BackendKind, UnknownBackend};
+pub use backend::{BackendKind, BackendSettings, EmbeddedSettings, UnknownBackend};
 pub use cluster::ClusterSettings;
 pub use conflict::Conflict;
 pub use error::{ConfigError, Fault, Origin, Problem};
+pub use etcd::{EtcdSettings, EtcdTlsSettings};
 pub use lanes::{LaneSettings, Overflow};
 pub use load::Loader;
+pub use nats::{NatsSettings, NatsTlsSettings};
 pub(crate) use origins::Origins;
 pub use secret::{Secret, SecretError, SecretFile};
 pub use settings::{
-    ActorSettings, BackendSettings, CallSettings, EmbeddedSettings, EventSettings, KindSettings,
-    NodeSettings, SessionSettings, Settings, TtlTooShort,
+    ActorSettings, CallSettings, EventSettings, KindSettings, NodeSettings, SessionSettings, Settings,
+    TtlTooShort,
 };
 pub use size::{BadSize, Size};
 pub use span::Idle;

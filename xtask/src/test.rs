@@ -19,6 +19,13 @@ pub(crate) const MUTANTS: [&str; 7] =
 pub(crate) const NETWORK_MUTANTS: [&str; 7] =
     ["test", "--package", "archipelago-memory", "--features", "mutants", "--test", "mutants"];
 
+/// The backends of the facade that are not in every build.
+const FEATURES: &str = "--features=archipelago/etcd,archipelago/nats";
+
+/// The tests of the configuration once more as a user has the facade by default: without the backends of [`FEATURES`].
+const FACADE_ALONE: [&str; 8] =
+    ["test", "--package", "archipelago", "--lib", "--test", "backends", "--test", "config_samples"];
+
 /// How many seeds the simulator sweeps for every change.
 const SEEDS: u64 = 500;
 
@@ -28,13 +35,18 @@ fn steps() -> Vec<Step> {
         Step::new("format", |w| w.cargo(&["fmt", "--all", "--check"])),
         Step::new("requirements", |w| requirements::step(w)),
         Step::new("prepare servers", servers::prepare),
-        Step::vital("build", |w| w.cargo(&["test", "--workspace", "--no-run", "--quiet"])),
-        Step::new("clippy", |w| w.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
+        Step::vital("build", |w| w.cargo(&["test", "--workspace", FEATURES, "--no-run", "--quiet"])),
+        Step::new("clippy", |w| {
+            w.cargo(&["clippy", "--workspace", FEATURES, "--all-targets", "--", "-D", "warnings"])
+        }),
+        Step::new("facade alone", |w| w.cargo_keeping(&FACADE_ALONE, counts_tests)),
         Step::new("docs", |w| {
-            w.cargo_with(("RUSTDOCFLAGS", "-D warnings"), &["doc", "--workspace", "--no-deps"])
+            w.cargo_with(("RUSTDOCFLAGS", "-D warnings"), &["doc", "--workspace", FEATURES, "--no-deps"])
         }),
         Step::new("tests", |w| tests(w)),
-        Step::new("doc tests", |w| w.cargo_keeping(&["test", "--workspace", "--doc"], counts_tests)),
+        Step::new("doc tests", |w| {
+            w.cargo_keeping(&["test", "--workspace", FEATURES, "--doc"], counts_tests)
+        }),
         Step::new("simulation", |w| sim::sweep(w, SEEDS)),
         Step::new("mutants", |w| w.cargo_keeping(&MUTANTS, counts_tests)),
         Step::new("network mutants", |w| w.cargo_keeping(&NETWORK_MUTANTS, counts_tests)),
@@ -57,9 +69,9 @@ pub(crate) fn run(mut workspace: Workspace, arguments: &[String]) -> Result<bool
 /// Runs every unit and integration test, with nextest where it is installed.
 pub(crate) fn tests(workspace: &Workspace) -> Outcome {
     let words: &[&str] = if workspace.has_nextest() {
-        &["nextest", "run", "--workspace", "--no-fail-fast"]
+        &["nextest", "run", "--workspace", FEATURES, "--no-fail-fast"]
     } else {
-        &["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]
+        &["test", "--workspace", FEATURES, "--lib", "--bins", "--tests", "--no-fail-fast"]
     };
     workspace.cargo_keeping(words, counts_tests)
 }

@@ -81,7 +81,7 @@ impl Layer {
             self.entries.push(Entry { path, value, origin });
             return;
         }
-        let fault = Fault::Misfit { value: shortened(shown), expected: key.expected() };
+        let fault = Fault::Misfit { value: shortened(&without_credentials(shown)), expected: key.expected() };
         problems.push(Problem::of_key(origin, &path, fault));
     }
 }
@@ -113,6 +113,18 @@ fn insert(dict: &mut Dict, path: &[String], value: Value) {
             }
         }
     }
+}
+
+/// The text, with what stands between `://` and `@` hidden: it may be a password, and errors are logged.
+fn without_credentials(text: &str) -> String {
+    let hidden = |rest: &str| {
+        let address = rest.split([' ', ',', '"', '\'', '/']).next().unwrap_or_default();
+        let host = address.rfind('@').map_or(rest.to_owned(), |at| format!("***{}", &rest[at..]));
+        format!("://{host}")
+    };
+    let mut parts = text.split("://");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |shown, rest| shown + &hidden(rest))
 }
 
 fn shortened(text: &str) -> String {
