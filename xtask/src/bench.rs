@@ -1,7 +1,10 @@
 //! `cargo xtask bench SUITE`: runs a benchmark in release and judges the bars it prints.
 //!
 //! The benchmark measures and prints `bar <suite>.<name> measured=<x> required=<y> ok|short`; here the bars are
-//! collected, repeated at the end, and turned into the exit code.
+//! collected, repeated at the end, and turned into the exit code. `peers` compares several programs, so its bars come
+//! from [`peers`] instead.
+
+mod peers;
 
 use std::path::Path;
 
@@ -15,6 +18,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<bool, S
         let suites = suites(&workspace.root().join("benches"));
         return Err(format!("usage: cargo xtask bench SUITE; suites are {}", suites.join(", ")));
     };
+    if suite == "peers" {
+        return judge(&peers::run(workspace, rest)?);
+    }
     let package = format!("archipelago-bench-{suite}");
     if let Outcome::Failed(why, _) = workspace.cargo(&["build", "--release", "--package", &package]) {
         return Err(why);
