@@ -92,6 +92,7 @@ impl<S: Store> Store for Housed<S> {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test waits on the real clock")]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;

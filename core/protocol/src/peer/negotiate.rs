@@ -93,12 +93,21 @@ fn same_store(ours: &Hello, theirs: &Hello) -> Result<(), Refusal> {
         return Ok(());
     }
     let text = format!(
-        "our store is {}, the peer's is {}: the embedded backend cannot span processes; set backend.kind or \
-         embedded.serve",
+        "our store is {}, the peer's is {}: {}",
         shown(ours.store.as_deref()),
-        shown(theirs.store.as_deref())
+        shown(theirs.store.as_deref()),
+        advice(ours, theirs)
     );
     refuse(RefusalReason::Store, text)
+}
+
+fn advice(ours: &Hello, theirs: &Hello) -> &'static str {
+    let is_embedded = |hello: &Hello| hello.store.as_deref().is_none_or(|store| store.starts_with("embedded"));
+    if is_embedded(ours) || is_embedded(theirs) {
+        "the embedded backend cannot span processes; set backend.kind or embedded.serve"
+    } else {
+        "the nodes of a cluster need the same backend.kind, and the same place in that store"
+    }
 }
 
 fn shown(store: Option<&str>) -> String {

@@ -69,6 +69,8 @@ fn members_share_a_store_and_are_told_what_to_set() {
         let advice = "the embedded backend cannot span processes; set backend.kind or embedded.serve";
         assert!(names_both(&texts, "\"etcd:1\"", advice), "{texts:?}");
     }
+    let (_, texts) = refused(|hello| hello.store = Some("etcd:2".into()));
+    assert!(names_both(&texts, "\"etcd:2\"", "the same backend.kind, and the same place"), "{texts:?}");
     let client = Hello { kind: PeerKind::Client, store: None, kinds: Vec::new(), ..hello(2) };
     assert_eq!(negotiate(&hello(1), &client), Ok(3), "a client has neither store nor kinds");
 }
