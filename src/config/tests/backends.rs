@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::{BackendKind, Conflict, Fault, SessionSettings, Settings};
+use super::super::{BackendKind, Conflict, Fault, Settings};
 use super::{Directory, said_about};
 
 #[cfg(not(feature = "etcd"))]
@@ -115,7 +115,7 @@ fn the_backend_decides_about_the_session_only_where_nobody_else_does() {
         directory.loader().set("backend.kind", "nats").load().unwrap().session
     };
     let of = |ttl, heartbeat| {
-        SessionSettings::new(Duration::from_secs(ttl), Duration::from_secs(heartbeat)).unwrap()
+        crate::config::SessionSettings::new(Duration::from_secs(ttl), Duration::from_secs(heartbeat)).unwrap()
     };
     assert_eq!(session("nats-session", ""), of(12, 2));
     assert_eq!(session("nats-heartbeat", "[session]\nheartbeat = '4s'\n"), of(12, 4));

@@ -102,7 +102,8 @@ fn same_store(ours: &Hello, theirs: &Hello) -> Result<(), Refusal> {
 }
 
 fn advice(ours: &Hello, theirs: &Hello) -> &'static str {
-    let is_embedded = |hello: &Hello| hello.store.as_deref().is_none_or(|store| store.starts_with("embedded"));
+    let is_embedded =
+        |hello: &Hello| hello.store.as_deref().is_none_or(|store| store.starts_with("embedded"));
     if is_embedded(ours) || is_embedded(theirs) {
         "the embedded backend cannot span processes; set backend.kind or embedded.serve"
     } else {
