@@ -97,6 +97,7 @@ pub(crate) fn info(id: u64) -> NodeInfo {
         address: NodeAddress::new("127.0.0.1", 4_700).expect("valid"),
         roles: BTreeSet::new(),
         version: "0.1.0".into(),
+        kinds: Default::default(),
     }
 }
 

@@ -77,7 +77,8 @@ fn key() -> OwnedKey {
 
 fn info(session: Session) -> NodeInfo {
     let address = NodeAddress::new("127.0.0.1", 4_700).unwrap();
-    NodeInfo { id: session.id, name: "n".into(), address, roles: BTreeSet::new(), version: "0".into() }
+    let (roles, kinds) = (BTreeSet::new(), BTreeSet::new());
+    NodeInfo { id: session.id, name: "n".into(), address, roles, version: "0".into(), kinds }
 }
 
 fn is_unknown<T>(answer: &Result<T, DirectoryError>) -> bool {

@@ -23,6 +23,11 @@ const fn append_parts(mut state: u64, parts: &[&str]) -> u64 {
     state
 }
 
+/// Scatters the bits of a number: each bit of it moves every bit of the result. For ranking numbers that may be close.
+pub const fn mix(number: u64) -> u64 {
+    finish(number)
+}
+
 /// The hash of the first parts of a text, to be continued with its last part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HashPrefix(u64);

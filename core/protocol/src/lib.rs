@@ -19,6 +19,7 @@ pub mod identity;
 pub mod link;
 pub mod message;
 pub mod peer;
+pub mod placement;
 pub mod ranges;
 pub mod route;
 pub mod session;

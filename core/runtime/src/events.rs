@@ -3,7 +3,7 @@
 use std::fmt;
 
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::identity::{NodeAddress, NodeId};
+use archipelago_protocol::identity::{NodeAddress, NodeId, NodeInfo};
 use tokio::sync::broadcast;
 
 /// Something that happened in the node.
@@ -26,6 +26,21 @@ pub enum Event {
         node: NodeId,
         /// Why, in words.
         reason: String,
+    },
+    /// A node has announced itself.
+    MemberJoined {
+        /// What it says about itself.
+        member: NodeInfo,
+    },
+    /// A node has left, or its session has ended.
+    MemberGone {
+        /// What it said about itself.
+        member: NodeInfo,
+    },
+    /// Another node's session has ended, for ever: what it owned is free.
+    SessionEnded {
+        /// That node.
+        node: NodeId,
     },
     /// A message that nobody waits for could not be delivered.
     DeadLetter(DeadLetter),

@@ -11,6 +11,7 @@ use archipelago_protocol::session::{HolderAction, HolderEvent, LeaseOutcome, Ses
 use archipelago_protocol::time::Millis;
 use tokio::sync::oneshot;
 
+use crate::cluster;
 use crate::env::{ArbiterRole, within};
 use crate::node::{NodeShared, StartError};
 use crate::remote;
@@ -49,6 +50,7 @@ async fn control(node: Arc<NodeShared>, ready: oneshot::Sender<Result<(), StartE
         }
     };
     let _ = ready.send(Ok(()));
+    cluster::start(&node);
     keep_session(node).await;
     if let Some(seat) = seat {
         seat.close(CLOSE_LIMIT).await;

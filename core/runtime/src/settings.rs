@@ -1,14 +1,16 @@
 //! The numbers a node runs with.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use archipelago_protocol::identity::NodeAddress;
+use archipelago_protocol::placement::{ChooseNode, Spread};
 use archipelago_protocol::time::Millis;
 
 use crate::remote::RemoteSettings;
 
 /// The bounds and times of a node. The facade reads them from configuration; the defaults are these.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct NodeSettings {
     /// A name for people. Default `node`.
@@ -43,11 +45,20 @@ pub struct NodeSettings {
     pub session_ttl: Millis,
     /// How often the session beats, at least three times in its life. Default 2 s.
     pub session_heartbeat: Millis,
+    /// Which nodes are asked to own what nobody owns. Default: spread evenly.
+    pub placement: Arc<dyn ChooseNode>,
+    /// The same for single kinds.
+    pub placement_by_kind: BTreeMap<String, Arc<dyn ChooseNode>>,
     /// How it meets other nodes, if it has a transport.
     pub remote: RemoteSettings,
 }
 
 impl NodeSettings {
+    /// Which nodes are asked to own shards of `kind`.
+    pub fn placement_of(&self, kind: &str) -> &dyn ChooseNode {
+        &**self.placement_by_kind.get(kind).unwrap_or(&self.placement)
+    }
+
     /// The idle time of `kind`.
     pub fn idle_after(&self, kind: &str) -> Millis {
         self.idle_after_by_kind.get(kind).copied().unwrap_or(self.idle_after)
@@ -73,6 +84,8 @@ impl Default for NodeSettings {
             event_queue: 1_024,
             session_ttl: Millis(6_000),
             session_heartbeat: Millis(2_000),
+            placement: Arc::new(Spread),
+            placement_by_kind: BTreeMap::new(),
             remote: RemoteSettings::default(),
         }
     }

@@ -40,6 +40,7 @@ pub(crate) fn node() -> NodeInfo {
         address: "10.0.0.7:4710".parse().expect("an address"),
         roles: BTreeSet::from(["frontend".into()]),
         version: "0.1.0".into(),
+        kinds: Default::default(),
     }
 }
 

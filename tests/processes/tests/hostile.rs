@@ -43,6 +43,7 @@ fn hello(n: u64, cluster: &str, kinds: usize, lane: LaneEnds) -> Hello {
             address,
             roles: BTreeSet::new(),
             version: "0".into(),
+            kinds: Default::default(),
         },
         kind: PeerKind::Member,
         lane,

@@ -88,5 +88,6 @@ fn a_batch_of_deletes_is_refused_as_a_whole() {
 
 fn info(session: Session) -> NodeInfo {
     let address = NodeAddress::new("127.0.0.1", 4_700).unwrap();
-    NodeInfo { id: session.id, name: "n".into(), address, roles: BTreeSet::new(), version: "0".into() }
+    let (roles, kinds) = (BTreeSet::new(), BTreeSet::new());
+    NodeInfo { id: session.id, name: "n".into(), address, roles, version: "0".into(), kinds }
 }

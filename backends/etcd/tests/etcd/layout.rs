@@ -30,6 +30,7 @@ fn people_can_read_the_keys_and_values() {
             address: NodeAddress::new("10.0.0.1", 4_700).unwrap(),
             roles: BTreeSet::new(),
             version: "0.1.0".into(),
+            kinds: Default::default(),
         };
         directory.announce(&info).await.unwrap();
         let key = OwnedKey::shard(Kind::new("Account").unwrap(), 7);

@@ -70,6 +70,9 @@ pub struct NodeInfo {
     pub roles: BTreeSet<String>,
     /// The version of the software it runs.
     pub version: String,
+    /// The kinds whose actors it hosts.
+    #[serde(default)]
+    pub kinds: BTreeSet<String>,
 }
 
 #[cfg(test)]
@@ -89,10 +92,10 @@ mod tests {
             address: "10.0.0.7:4710".parse().unwrap(),
             roles: BTreeSet::from(["frontend".into()]),
             version: "0.1.0".into(),
+            kinds: BTreeSet::from(["Account".into()]),
         };
         let json = serde_json::to_string(&info).unwrap();
-        let expected =
-            r#"{"id":7,"name":"blue","address":"10.0.0.7:4710","roles":["frontend"],"version":"0.1.0"}"#;
+        let expected = r#"{"id":7,"name":"blue","address":"10.0.0.7:4710","roles":["frontend"],"version":"0.1.0","kinds":["Account"]}"#;
         assert_eq!(json, expected);
         assert_eq!(serde_json::from_str::<NodeInfo>(&json).unwrap(), info);
     }

@@ -27,6 +27,7 @@ pub(super) fn hello(id: u64) -> Hello {
             address: "10.0.0.7:4710".parse().unwrap(),
             roles: BTreeSet::from(["frontend".into()]),
             version: "0.1.0".into(),
+            kinds: Default::default(),
         },
         kind: PeerKind::Member,
         lane: LaneEnds { from: Seat::Control, to: Seat::Control },

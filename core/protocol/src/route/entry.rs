@@ -272,6 +272,12 @@ impl<M> RouteEntry<M> {
                 self.settle(now, owner, generation, out);
             }
             RouteState::Open { owner, .. } if owner == node => self.wait(None),
+            RouteState::Waiting { generation, on: Some(on) } if on == node => {
+                // It has nothing to tell any more.
+                self.state = RouteState::Waiting { generation, on: None };
+                self.wake_at = None;
+                self.ask(now, out);
+            }
             _ => {}
         }
     }

@@ -35,6 +35,8 @@ pub(crate) enum Entry {
     Survey(oneshot::Sender<Survey>),
     /// No arbiter of the node has work left: the actors may go.
     AllQuiet,
+    /// The node owns nothing any more: say goodbye, report it, and end.
+    Part(oneshot::Sender<()>),
 }
 
 /// What an arbiter has to do, and how much it ever had.
@@ -96,10 +98,24 @@ pub(crate) async fn run(
     }
     let attendance = Attendance::begin(Waker::noop());
     let batch = Vec::new();
-    let mut main =
-        MainLoop { local, _residence: residence, attendance, entries, batch, timer: None, drain: None };
+    let mut main = MainLoop {
+        local,
+        _residence: residence,
+        attendance,
+        entries,
+        batch,
+        timer: None,
+        drain: None,
+        parting: Parting::No,
+    };
     let _ = ready.send(Ok(()));
     poll_fn(|cx| main.poll(cx)).await;
+    if let Parting::Due(done) = std::mem::replace(&mut main.parting, Parting::Over) {
+        main.local.take_leave().await;
+        // Whoever stops the node may have given up waiting.
+        let _ = done.send(());
+    }
+    drop(main);
     if let Some(seat) = seat {
         seat.close(CLOSE_LIMIT).await;
     }
@@ -113,6 +129,19 @@ struct MainLoop {
     batch: Vec<Entry>,
     timer: Option<(Millis, BoxFuture<'static, ()>)>,
     drain: Option<(Drain, oneshot::Sender<Drained>)>,
+    parting: Parting,
+}
+
+/// Whether the arbiter has done its work.
+enum Parting {
+    /// Not yet.
+    No,
+    /// It serves nothing any more, and gives back what still comes, until the given time.
+    Idle { until: Millis },
+    /// The node owns nothing any more.
+    Due(oneshot::Sender<()>),
+    /// It ends with work undone: everything that runs here goes with it.
+    Over,
 }
 
 impl MainLoop {
@@ -122,18 +151,23 @@ impl MainLoop {
         }
         self.attendance.run();
         // This is polled before any task of the arbiter, so nothing runs past the fence, detached handlers included.
-        if !self.local.node().gate().may_answer(self.local.now()) && !broken(Mutant::NoFence) {
+        let fenced = !self.local.node().gate().may_answer(self.local.now()) && !broken(Mutant::NoFence);
+        if fenced && matches!(self.parting, Parting::No) {
             return Poll::Ready(());
         }
         let came_in = self.let_in(cx);
+        if self.has_parted() {
+            return Poll::Ready(());
+        }
         let worked = self.local.work();
         let now = self.local.now();
         self.local.sweep_calls(now);
         self.local.sweep_idle(now);
-        self.local.measure(self.entries.len());
-        if self.drained(now) {
-            return Poll::Ready(());
+        if self.local.routes().is_busy() {
+            self.local.sweep_routes();
         }
+        self.local.measure(self.entries.len());
+        self.look_at_drain(now);
         if came_in || worked || self.timer_is_due(now, cx) {
             // More may have come meanwhile; first the actors get their turn.
             cx.waker().wake_by_ref();
@@ -160,6 +194,11 @@ impl MainLoop {
                     // Whoever asked may have given up.
                     let _ = answer.send(survey);
                 }
+                Entry::Part(done) => {
+                    if matches!(self.parting, Parting::Idle { .. }) {
+                        self.parting = Parting::Due(done);
+                    }
+                }
                 Entry::AllQuiet => {
                     if let Some((drain, _)) = &mut self.drain {
                         drain.all_quiet();
@@ -174,7 +213,14 @@ impl MainLoop {
     fn timer_is_due(&mut self, now: Millis, cx: &mut Context<'_>) -> bool {
         let look = self.drain.as_ref().map(|(drain, _)| drain.next_look(now));
         let measure = (self.local.open_jobs() > 0).then_some(now + MEASURE_EVERY);
-        let Some(at) = self.local.next_wake().into_iter().chain(look).chain(measure).min() else {
+        let parked = self.local.routes().is_busy().then_some(now + SWEEP_GRAIN);
+        let part = match self.parting {
+            Parting::Idle { until } => Some(until),
+            _ => None,
+        };
+        let next = self.local.next_wake();
+        let soonest = next.into_iter().chain(look).chain(measure).chain(parked).chain(part).min();
+        let Some(at) = soonest else {
             self.timer = None;
             return false;
         };
@@ -190,24 +236,34 @@ impl MainLoop {
         fired
     }
 
-    /// One look at the drain; true if the arbiter ends.
-    fn drained(&mut self, now: Millis) -> bool {
-        let Some((drain, _)) = &mut self.drain else { return false };
+    /// Whether the arbiter may end: everything is said, or nobody asks it to say anything.
+    fn has_parted(&self) -> bool {
+        match self.parting {
+            Parting::No => false,
+            Parting::Idle { until } => self.local.seat().is_none() || self.local.now() >= until,
+            Parting::Due(_) | Parting::Over => true,
+        }
+    }
+
+    /// One look at the drain: once everything is done nothing is served any more.
+    fn look_at_drain(&mut self, now: Millis) {
+        let Some((drain, _)) = &mut self.drain else { return };
         // A reply that is not written yet is work, too.
         let unwritten = usize::from(self.local.seat().is_some_and(|seat| seat.unwritten() > 0));
         match drain.look(now, self.local.open_jobs() + unwritten, self.local.active_actors()) {
-            DrainStep::Wait => false,
-            DrainStep::Leave => {
-                self.local.leave_all();
-                false
-            }
+            DrainStep::Wait => {}
+            DrainStep::Leave => self.local.leave_all(),
             DrainStep::End => {
                 let rest = Drained { jobs: self.local.open_jobs(), actors: self.local.active_actors() };
                 if let Some((_, done)) = self.drain.take() {
                     // Whoever asked for the drain may have given up waiting for the report.
                     let _ = done.send(rest);
                 }
-                true
+                self.local.serve_nothing();
+                let until = now + PART_WITHIN;
+                self.parting =
+                    if rest == Drained::default() { Parting::Idle { until } } else { Parting::Over };
+                self.local.wake_main();
             }
         }
     }
@@ -245,6 +301,9 @@ const MEASURE_EVERY: Millis = Millis(1_000);
 
 /// How long connections have to close in good order.
 const CLOSE_LIMIT: Millis = Millis(1_000);
+
+/// How long an arbiter that is done waits to be told that the node owns nothing any more.
+const PART_WITHIN: Millis = Millis(5_000);
 
 /// How far apart two sweeps are at least.
 const SWEEP_GRAIN: Millis = Millis(10);

@@ -17,6 +17,7 @@ use crate::meters::ArbiterMeters;
 use crate::mutants::{Mutant, broken};
 use crate::named::NamedCalls;
 use crate::node::NodeShared;
+use crate::placement::Tenancies;
 use crate::remote::{Returns, Roads, Routes, SeatLocal, Transfers};
 
 /// Activations, pending calls and their bookkeeping on one data arbiter.
@@ -40,6 +41,7 @@ pub(crate) struct ArbiterLocal {
     returns: Returns,
     transfers: Transfers,
     roads: Roads,
+    tenancies: Tenancies,
     named_calls: NamedCalls,
 }
 
@@ -64,6 +66,7 @@ impl ArbiterLocal {
             returns: Returns::default(),
             transfers: Transfers::default(),
             roads: Roads::default(),
+            tenancies: Tenancies::default(),
             named_calls: NamedCalls::default(),
             node,
         }
@@ -312,6 +315,15 @@ impl ArbiterLocal {
         }
     }
 
+    /// Whether the arbiter finishes what it has and takes nothing new.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    pub(crate) fn all_kinds(&self) -> impl Iterator<Item = &dyn AnyKind> {
+        self.kinds.iter().map(|kind| &**kind)
+    }
+
     pub(crate) fn open_jobs(&self) -> usize {
         self.open_jobs.get()
     }
@@ -360,6 +372,11 @@ impl ArbiterLocal {
     /// The ways to named actors of other nodes.
     pub(crate) const fn roads(&self) -> &Roads {
         &self.roads
+    }
+
+    /// The shards that this node serves here.
+    pub(crate) const fn tenancies(&self) -> &Tenancies {
+        &self.tenancies
     }
 
     /// The calls of other nodes to named actors of this one.

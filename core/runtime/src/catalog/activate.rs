@@ -69,7 +69,13 @@ impl<A: VirtualActor> KindCatalog<A> {
     }
 
     fn activation_of(&self, slot: &Slot<A>, on: &Rc<ArbiterLocal>) -> Activation {
-        Activation::new(slot.id.clone(), slot.hash, self.index(), self.generation(), Arc::clone(on.node()))
+        Activation::new(
+            slot.id.clone(),
+            slot.hash,
+            self.index(),
+            self.generation(slot.hash),
+            Arc::clone(on.node()),
+        )
     }
 }
 

@@ -4,14 +4,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::identity::Generation;
 use archipelago_protocol::link::Head;
 use archipelago_protocol::message::Codec;
 use archipelago_protocol::time::Millis;
 use tokio::sync::oneshot;
 
 use super::job::{JobHead, WayBack};
-use super::kind::{KindCatalog, Target};
+use super::kind::{AnyKind, KindCatalog, Target};
 use super::messages::Entry;
 use super::slot::Slot;
 use crate::arbiter::ArbiterLocal;
@@ -58,7 +57,11 @@ impl<A: VirtualActor> KindCatalog<A> {
     pub(super) fn arrive_large(&self, arrived: LargeArrived, on: &Rc<ArbiterLocal>) -> Result<(), Violation> {
         let (head, payload) = arrived.message()?;
         let (_, entry) = self.addressee(&head, on)?;
-        if !arrived.may_enter(head.shard, self.accepts(head.generation), on) {
+        let taken = self.takes_in(&head, on);
+        if !taken {
+            on.wanted_by_chance(head.shard, head.generation);
+        }
+        if !arrived.may_enter(head.shard, taken, on) {
             return Ok(());
         }
         let (decode, name, codec) = (entry.decoder(), entry.name, Codec::from_id(head.codec));
@@ -93,7 +96,7 @@ impl<A: VirtualActor> KindCatalog<A> {
         on: &Rc<ArbiterLocal>,
     ) {
         let Ok((head, _)) = arrived.message() else { return };
-        if !arrived.may_enter(head.shard, self.accepts(head.generation), on) {
+        if !arrived.may_enter(head.shard, self.takes_in(&head, on), on) {
             return;
         }
         let queued = match decoded {
@@ -109,15 +112,14 @@ impl<A: VirtualActor> KindCatalog<A> {
         }
     }
 
+    /// Whether a large message is for us.
+    fn takes_in(&self, head: &Head<'_>, on: &ArbiterLocal) -> bool {
+        self.serves(head.shard.number, head.generation) && !on.turns_away(head)
+    }
+
     fn dead(&self, head: &Head<'_>, message: &str, error: &CallError, on: &ArbiterLocal) {
         let target = format!("{}::{}/{}", on.node().namespace(), self.shared().name(), head.key);
         on.node().dead_letter(target, message, error);
-    }
-
-    /// Whether messages sent to the owner of this generation are for us. Zero: the sender does not count.
-    pub(super) fn accepts(&self, generation: Generation) -> bool {
-        self.shared().is_here()
-            && (generation == Generation::new(0) || generation == self.shared().generation())
     }
 
     fn queue(

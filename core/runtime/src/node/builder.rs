@@ -5,17 +5,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use archipelago_protocol::contract::{Directory, PlacementDecision};
-use archipelago_protocol::identity::{ActorId, Kind, Namespace, NodeId, OwnedKey};
+use archipelago_protocol::contract::Directory;
+use archipelago_protocol::identity::{ActorId, Kind, Namespace, NodeId};
 use archipelago_protocol::message::WireId;
-use archipelago_protocol::session::{Session, times};
-use archipelago_protocol::time::Millis;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::kinds::MessageEntry;
 use super::{Gate, KindShared, KindSpec, Node, NodeShared, StartError, TypedKind};
 use crate::arbiter::{self, ArbiterShared, Entry};
-use crate::env::{ArbiterRole, Environment, within};
+use crate::cluster::Members;
+use crate::env::{ArbiterRole, Environment};
 use crate::events::{Event, EventStream};
 use crate::message::{BoxError, VirtualActor};
 use crate::named::NamedActors;
@@ -58,7 +57,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Answers requests of other nodes with this number. The last two numbers are the library's own.
+    /// Answers requests of other nodes with this number. The last three numbers are the library's own.
     #[must_use]
     pub fn service(mut self, number: u16, service: Arc<dyn Service>) -> Self {
         self.services.insert(number, service);
@@ -118,7 +117,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Opens the node's session, claims its kinds and starts its arbiters.
+    /// Opens the node's session and starts its arbiters.
     ///
     /// # Errors
     ///
@@ -159,6 +158,7 @@ impl NodeBuilder {
                 self.locator.unwrap_or_else(|| locator(&self.settings, &self.directory)),
                 usize::from(count),
             ),
+            members: Members::default(),
             services: self.services,
             settings: self.settings,
             env: self.env,
@@ -209,65 +209,18 @@ fn check_messages(kinds: &[Arc<dyn KindSpec>]) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Claims what the node is to own, and starts the arbiters to run it on.
+/// Starts the arbiters. What the node is to own it claims when somebody asks for it.
 async fn take_up(node: &Arc<NodeShared>, entries: Vec<mpsc::Receiver<Entry>>) -> Result<(), StartError> {
-    // The arbiters first: whoever finds out that a kind is here must find somebody to talk to.
     for (index, entries) in (0_u16..).zip(entries) {
         start_arbiter(node, index, entries).await?;
     }
-    claim_kinds(node).await
+    Ok(())
 }
 
 /// Asks the directory for owners, except for the kinds whose place is fixed by configuration.
 fn locator(settings: &NodeSettings, directory: &Arc<dyn Directory>) -> Arc<dyn Locator> {
     let others = DirectoryLocator::new(Arc::clone(directory));
     Arc::new(StaticLocator::new(settings.remote.placed.clone(), Box::new(others)))
-}
-
-/// Claims one record per kind: as long as there is no sharding, one node has all actors of a kind.
-async fn claim_kinds(node: &Arc<NodeShared>) -> Result<(), StartError> {
-    let session = Session { id: node.id, ttl: node.settings.session_ttl };
-    for kind in &node.kinds {
-        let here = node.info().address;
-        let placed_elsewhere = node.remoting.locator().fixed_place(kind.kind()).is_some_and(|at| *at != here);
-        if placed_elsewhere || !kind.spec().hosted() {
-            kind.not_here();
-            continue;
-        }
-        let key = OwnedKey::shard(kind.kind().clone(), 0);
-        match claim(node, &key, session).await? {
-            PlacementDecision::Placed(placement) => kind.owned_here(placement.generation),
-            PlacementDecision::AlreadyPlaced(record) | PlacementDecision::Raced { winner: record } => {
-                tracing::warn!(kind = kind.name(), owner = %record.placement.node, "kind is owned elsewhere");
-                kind.owned_by(record.placement.node, record.placement.generation);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Claims until the store gives a definite answer; an unknown outcome is never taken for a grant.
-async fn claim(
-    node: &Arc<NodeShared>,
-    key: &OwnedKey,
-    session: Session,
-) -> Result<PlacementDecision, StartError> {
-    // A store that has just begun to serve grants nothing for somewhat longer than a session lives.
-    let give_up = node.env.now() + node.settings.session_ttl + node.settings.session_ttl;
-    loop {
-        let attempt = node.directory.claim(key, session, None);
-        match within(&node.env, times::attempt_timeout(session.ttl), attempt).await {
-            Some(Ok(decision)) => return Ok(decision),
-            Some(Err(error)) if node.env.now() >= give_up => return Err(error.into()),
-            None if node.env.now() >= give_up => {
-                return Err(StartError::Session { reason: format!("no answer to the claim of {key}") });
-            }
-            unanswered => {
-                tracing::warn!(%key, ?unanswered, "claim unanswered");
-                node.env.sleep(CLAIM_PAUSE).await;
-            }
-        }
-    }
 }
 
 async fn start_arbiter(
@@ -296,6 +249,3 @@ impl fmt::Debug for NodeBuilder {
             .finish_non_exhaustive()
     }
 }
-
-/// How long to wait between two claims of the same key.
-const CLAIM_PAUSE: Millis = Millis(50);

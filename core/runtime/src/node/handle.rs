@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use actix::Addr;
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::identity::{Namespace, NodeAddress, NodeId};
+use archipelago_protocol::identity::{Namespace, NodeAddress, NodeId, NodeInfo};
 
 use super::NodeShared;
 use crate::events::EventStream;
@@ -89,6 +89,11 @@ impl Node {
     /// The actor of the node's transport; `None` without one.
     pub fn transport(&self) -> Option<Addr<TransportActor>> {
         self.shared.remoting().transport().cloned()
+    }
+
+    /// The nodes of the cluster as the directory shows them, this one included, in the order of their ids.
+    pub fn members(&self) -> Vec<NodeInfo> {
+        self.shared.members().all().values().cloned().collect()
     }
 
     /// What happens in the node.

@@ -3,10 +3,9 @@
 use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use archipelago_protocol::hash::HashPrefix;
-use archipelago_protocol::identity::{Generation, Kind, Namespace, NodeId};
+use archipelago_protocol::identity::{Kind, Namespace};
 use archipelago_protocol::message::WireId;
 use archipelago_protocol::time::Millis;
 
@@ -21,11 +20,6 @@ pub(crate) struct KindShared {
     prefix: HashPrefix,
     idle_after: Millis,
     spec: Arc<dyn KindSpec>,
-    generation: AtomicU64,
-    /// The node that owns the kind if it is not this one; zero if it is.
-    elsewhere: AtomicU64,
-    /// False until it is known that this node owns the kind.
-    here: AtomicBool,
 }
 
 /// How to make catalogs of a kind.
@@ -90,44 +84,12 @@ impl KindShared {
         spec: Arc<dyn KindSpec>,
     ) -> Self {
         let prefix = HashPrefix::of(&[namespace.as_str(), name.as_str()]);
-        let nobody = AtomicU64::new(0);
-        let (generation, here) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { index, name, prefix, idle_after, spec, generation, elsewhere: nobody, here }
+        Self { index, name, prefix, idle_after, spec }
     }
 
-    /// This node owns the kind at `generation`.
-    pub(crate) fn owned_here(&self, generation: Generation) {
-        self.generation.store(generation.as_u64(), Ordering::Release);
-        self.elsewhere.store(0, Ordering::Release);
-        self.here.store(true, Ordering::Release);
-    }
-
-    /// This node does not own the kind; who does is to be found out.
-    pub(crate) fn not_here(&self) {
-        self.here.store(false, Ordering::Release);
-    }
-
-    /// Whether this node owns the kind.
-    pub(crate) fn is_here(&self) -> bool {
-        self.here.load(Ordering::Acquire)
-    }
-
-    /// Another node owns the kind.
-    pub(crate) fn owned_by(&self, node: NodeId, generation: Generation) {
-        self.generation.store(generation.as_u64(), Ordering::Release);
-        self.elsewhere.store(node.as_u64(), Ordering::Release);
-        self.not_here();
-    }
-
-    pub(crate) fn generation(&self) -> Generation {
-        Generation::new(self.generation.load(Ordering::Acquire))
-    }
-
-    pub(crate) fn elsewhere(&self) -> Option<NodeId> {
-        match self.elsewhere.load(Ordering::Acquire) {
-            0 => None,
-            node => Some(NodeId::new(node)),
-        }
+    /// Whether this node may own shards of it.
+    pub(crate) fn is_hosted(&self) -> bool {
+        self.spec.hosted()
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -14,4 +14,4 @@ pub use error::{StartError, StopError};
 pub(crate) use gate::Gate;
 pub use handle::Node;
 pub(crate) use kinds::{KindShared, KindSpec, MessageEntry, TypedKind};
-pub(crate) use shared::{NodeShared, arbiter_of_shard, shard_of};
+pub(crate) use shared::{NodeShared, SHARDS, arbiter_of_shard, shard_of};

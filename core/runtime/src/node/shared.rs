@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use archipelago_protocol::activation::DeactivateReason;
 use archipelago_protocol::call::CallError;
@@ -15,6 +15,7 @@ use metrics::counter;
 use super::{Gate, KindShared};
 use crate::arbiter::{ArbiterLocal, ArbiterShared, Entry, local};
 use crate::catalog::Target;
+use crate::cluster::Members;
 use crate::env::Environment;
 use crate::events::{DeadLetter, Event, EventStream, RemoteDeadLetter};
 use crate::named::NamedActors;
@@ -38,6 +39,7 @@ pub(crate) struct NodeShared {
     pub(super) named: NamedActors,
     pub(super) stopping: AtomicBool,
     pub(super) remoting: Remoting,
+    pub(super) members: Members,
     pub(super) services: Services,
 }
 
@@ -52,12 +54,22 @@ pub(crate) fn arbiter_of_shard(count: usize, shard: u16) -> u16 {
 }
 
 /// Shards per kind.
-const SHARDS: u64 = 256;
+pub(crate) const SHARDS: u64 = 256;
 
 impl NodeShared {
     /// The arbiter that hosts the actors with this hash.
     pub(crate) fn arbiter_of(&self, hash: u64) -> u16 {
         arbiter_of_shard(self.arbiters.len(), shard_of(hash))
+    }
+
+    /// The arbiter that hosts the actors of a shard.
+    pub(crate) fn arbiter_of_shard(&self, shard: u16) -> u16 {
+        arbiter_of_shard(self.arbiters.len(), shard)
+    }
+
+    /// Whether the node takes nothing new.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
     }
 
     pub(crate) fn arbiter(&self, index: u16) -> &ArbiterShared {
@@ -200,6 +212,11 @@ impl NodeShared {
 
     pub(crate) const fn remoting(&self) -> &Remoting {
         &self.remoting
+    }
+
+    /// The nodes of the cluster.
+    pub(crate) const fn members(&self) -> &Members {
+        &self.members
     }
 
     pub(crate) const fn services(&self) -> &Services {

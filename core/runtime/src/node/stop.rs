@@ -1,10 +1,7 @@
 //! Stopping a node: finish the work, let the actors go, give back what it owned.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use archipelago_protocol::identity::{OwnedKey, Placement};
-use archipelago_protocol::session::times;
 use archipelago_protocol::time::Millis;
 use futures_util::future::join_all;
 use tokio::sync::oneshot;
@@ -39,9 +36,11 @@ impl Node {
             // runs out by itself.
             node.give_up("a handler blocks its arbiter");
         } else {
-            release_kinds(node).await;
+            // With the session everything that the node owns becomes free at once.
             session::close(node).await;
         }
+        let limit = if stuck { Millis::ZERO } else { PART_LIMIT };
+        part(node, limit).await;
         summed_up(node, drained)
     }
 }
@@ -52,6 +51,20 @@ fn summed_up(node: &NodeShared, drained: Vec<Option<Drained>>) -> Result<(), Sto
     let (jobs, actors) = rest.fold((0, 0), |(jobs, actors), one| (jobs + one.jobs, actors + one.actors));
     tracing::info!(node = %node.id(), jobs, actors, "node stopped");
     if (jobs, actors) == (0, 0) { Ok(()) } else { Err(StopError::Unfinished { jobs, actors }) }
+}
+
+/// Lets the arbiters say goodbye and end. One that has ended need not know; one whose way in is full ends by itself.
+async fn part(node: &NodeShared, limit: Millis) {
+    let parted = (0_u16..).zip(&node.arbiters).map(|(index, _)| async move {
+        let (done, is_done) = oneshot::channel();
+        if node.enter(index, Entry::Part(done)).is_ok() {
+            // An error says that it has ended.
+            let _ = is_done.await;
+        }
+    });
+    if within(node.env(), limit, join_all(parted)).await.is_none() {
+        tracing::info!(node = %node.id(), "not every arbiter has ended in time");
+    }
 }
 
 type Report = oneshot::Receiver<Drained>;
@@ -111,23 +124,11 @@ fn left(node: &NodeShared, until: Millis) -> Millis {
     until.since(node.env().now()) + STUCK_AFTER
 }
 
-/// Gives the kinds back, so that others need not wait for the session to end. Closing the session does it too.
-async fn release_kinds(node: &Arc<NodeShared>) {
-    let releases = node.kinds().iter().filter(|kind| kind.is_here()).map(|kind| async move {
-        let key = OwnedKey::shard(kind.kind().clone(), 0);
-        let placement = Placement { key, node: node.id(), generation: kind.generation() };
-        if let Err(error) = node.directory().release(&placement).await {
-            tracing::debug!(kind = kind.name(), %error, "release unanswered");
-        }
-    });
-    let limit = times::attempt_timeout(node.settings().session_ttl);
-    if within(node.env(), limit, join_all(releases)).await.is_none() {
-        tracing::warn!(node = %node.id(), "not every kind was given back in time");
-    }
-}
-
 /// How long after its deadline an arbiter may still report.
 const STUCK_AFTER: Millis = Millis(1_000);
+
+/// How long arbiters may take to say goodbye: somewhat longer than they do.
+const PART_LIMIT: Millis = Millis(3_000);
 
 /// How long to wait between two surveys that found work.
 const SURVEY_PAUSE: Millis = Millis(2);

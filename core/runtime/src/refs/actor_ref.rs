@@ -17,7 +17,7 @@ use super::submit::{Submit, ask, refuse, tell};
 use super::{MessageRef, UntypedRef, recipient};
 use crate::arbiter::ArbiterLocal;
 use crate::call::{AnswerSender, Call, CallOptions};
-use crate::catalog::{AnyKind, Job, JobHead, ReplyTo, Target, TypedJob};
+use crate::catalog::{Job, JobHead, ReplyTo, Target, TypedJob};
 use crate::message::{AcceptedBy, VirtualActor};
 use crate::node::{Node, NodeShared};
 use crate::remote::TypedOutbound;
@@ -170,7 +170,7 @@ where
         let Some(kind) = on.kind::<A>(index) else {
             return Err(refuse(caller, CallError::UnknownKind { kind: A::KIND.into() }));
         };
-        if !kind.is_here() {
+        if !kind.is_open_to(target.hash) {
             return on.post(index, target, head, TypedOutbound::new(self.message, caller));
         }
         let reply_to = caller.map_or(ReplyTo::Nobody, ReplyTo::Caller);

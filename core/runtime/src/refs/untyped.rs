@@ -94,7 +94,7 @@ impl Submit<Bytes> for EncodedMessage {
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
         let id = wire_id(&self.name);
-        if on.any_kind(kind).is_some_and(|kind| !kind.is_here()) {
+        if on.any_kind(kind).is_some_and(|kind| !kind.is_open(target.hash)) {
             let waiter = caller.map(|caller| Box::new(BytesWaiter(caller)) as _);
             let (name, codec, payload) = (self.name.into(), self.codec, self.payload);
             let body = EncodedOutbound { id, name, codec, payload, waiter, ended: false };

@@ -99,7 +99,7 @@ impl FrameSink for ControlSink {
                 self.serve(lane, incoming, Request { call, ttl, service, payload })?;
             }
             Frame::Reply { call, codec, payload } => {
-                lane.end_with_reply(call, codec, Payload::Small(payload), &seat)
+                lane.end_with_reply(call, codec, Payload::Small(payload), seat.node())
             }
             Frame::Fail { call, error } => lane.end_with_failure(call, error),
             // A request that is cancelled is served all the same; nobody hears the answer.
@@ -160,7 +160,7 @@ fn name_of(frame: &Frame<'_>) -> &'static str {
 pub(super) struct RequestWaiter(pub(super) oneshot::Sender<Result<Bytes, CallError>>);
 
 impl Waiting for RequestWaiter {
-    fn reply(self: Box<Self>, _: CodecId, payload: Payload<'_>, _: &Rc<SeatLocal>) {
+    fn reply(self: Box<Self>, _: CodecId, payload: Payload<'_>, _: &Arc<NodeShared>) {
         let _ = self.0.send(Ok(payload.into_bytes()));
     }
 

@@ -62,7 +62,10 @@ impl DataSink {
         if let Some(call) = call {
             lane.inbound().borrow_mut().open(call).map_err(|fault| Violation::Meaning(fault.to_string()))?;
         }
-        let serving = kind.serves(head.generation);
+        let serving = kind.serves(head.shard.number, head.generation) && !on.turns_away(&head);
+        if !serving {
+            on.wanted_by_chance(head.shard, head.generation);
+        }
         if let Verdict::Return(reason) = on.judge(incoming, head.shard, serving) {
             on.send_back(lane, call, (head, payload), reason);
             return Ok(());
@@ -75,12 +78,11 @@ impl DataSink {
 impl FrameSink for DataSink {
     fn take(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, frame: Frame<'_>) -> Result<(), Violation> {
         let Some(on) = self.0.upgrade() else { return Ok(()) };
-        let Some(seat) = on.seat() else { return Ok(()) };
         match frame {
             Frame::Ask(ask) => self.message(&on, lane, incoming, Some(ask.call), (ask.head, ask.payload))?,
             Frame::Tell(tell) => self.message(&on, lane, incoming, None, (tell.head, tell.payload))?,
             Frame::Reply { call, codec, payload } => {
-                lane.end_with_reply(call, codec, Payload::Small(payload), seat);
+                lane.end_with_reply(call, codec, Payload::Small(payload), on.node());
             }
             Frame::Fail { call, error } => lane.end_with_failure(call, error),
             Frame::Cancel { call } => {
@@ -99,8 +101,8 @@ impl FrameSink for DataSink {
             Frame::Settle { .. } | Frame::Settled { .. } | Frame::Notice { .. } => {
                 on.about_shard(lane, incoming, frame)?;
             }
-            Frame::Bye => lane.say(&Frame::ByeAck),
-            Frame::ByeAck => {}
+            Frame::Bye => on.take_leave_of(lane),
+            Frame::ByeAck => lane.goodbye(),
             Frame::Envelope(bytes) => on.take_envelope(lane, incoming, &Bytes::copy_from_slice(bytes))?,
             Frame::Service { .. } => {
                 return Err(Violation::Meaning("not for a data arbiter".to_owned()));
@@ -117,9 +119,7 @@ impl FrameSink for DataSink {
         }
         let taken = match Frame::decode(&frame) {
             Ok(Frame::Reply { call, codec, payload }) => {
-                if let Some(seat) = on.seat() {
-                    lane.end_with_reply(call, codec, Payload::Large(frame.slice_ref(payload)), seat);
-                }
+                lane.end_with_reply(call, codec, Payload::Large(frame.slice_ref(payload)), on.node());
                 Ok(())
             }
             Ok(Frame::Ask(_) | Frame::Tell(_) | Frame::Envelope(_)) => {

@@ -6,16 +6,21 @@ use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::{ActorId, ActorPath, Generation, NodeAddress, NodeId};
+use archipelago_protocol::link::Hint;
 use archipelago_protocol::message::{Codec, MessageFlags};
+use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::peer::Peer;
+use super::routes::Shard;
 use crate::arbiter::not_serving;
 use crate::call::answer_channel;
 use crate::catalog::{JobHead, Target};
 use crate::env::within;
-use crate::node::{Node, NodeShared};
+use crate::node::{Node, NodeShared, SHARDS, shard_of};
+use crate::placement::place_here;
 
 /// Asks whether an actor is registered at a path of the node asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +33,13 @@ struct RemoteLookup {
 struct RemoteSpawn {
     kind: String,
     key: String,
+}
+
+/// Asks the node to serve a shard, if nobody does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct PlaceShard {
+    kind: String,
+    number: u16,
 }
 
 /// A virtual actor that was brought to life, or was alive already.
@@ -91,6 +103,23 @@ async fn inquire<A: DeserializeOwned>(
     decode(&node.remoting().ask_service(peer, service, payload, left).await?)
 }
 
+/// Asks another node to serve a shard, if nobody does; who serves it then.
+///
+/// # Errors
+///
+/// It could not be asked.
+pub(crate) async fn ask_to_place(
+    node: &Arc<NodeShared>,
+    peer: Arc<Peer>,
+    kind: &str,
+    number: u16,
+) -> Result<Option<Hint>, CallError> {
+    let payload = encode(&PlaceShard { kind: kind.to_owned(), number })?;
+    let answer = node.remoting().ask_service(peer, PLACE, payload, PLACE_WITHIN).await?;
+    let placed: Option<(NodeId, Generation)> = decode(&answer)?;
+    Ok(placed.map(|(owner, generation)| Hint { owner, generation }))
+}
+
 /// Answers what other nodes ask this one; `None` if it is no question of ours.
 pub(super) async fn answer(
     node: &Arc<NodeShared>,
@@ -99,6 +128,10 @@ pub(super) async fn answer(
 ) -> Option<Result<Bytes, CallError>> {
     let answered = match service {
         LOOKUP => decode(&request).and_then(|lookup| encode(&node.look_up_here(&lookup))),
+        PLACE => match decode(&request) {
+            Ok(place) => node.place_asked(&place).await.and_then(|at| encode(&at)),
+            Err(error) => Err(error),
+        },
         SPAWN => match decode(&request) {
             Ok(spawn) => node.spawn_here(&spawn).await.and_then(|spawned| encode(&spawned)),
             Err(error) => Err(error),
@@ -121,11 +154,18 @@ impl NodeShared {
         let RemoteSpawn { kind, key } = request;
         let unknown = || CallError::UnknownKind { kind: kind.as_str().into() };
         let found = self.kinds().iter().find(|known| known.name() == kind).ok_or_else(unknown)?;
-        if !found.is_here() {
+        if !found.is_hosted() {
             return Err(not_serving(&format!("kind {kind} is not hosted here")));
         }
         let actor = self.namespace().actor_id_of(found.kind(), key)?;
         let target = Target { hash: actor.stable_hash(), id: actor.clone() };
+        let shard = Shard { kind: found.index(), number: shard_of(target.hash) };
+        let Hint { owner, generation } = place_here(self, shard)
+            .await
+            .ok_or_else(|| not_serving(&format!("{actor} could not be placed here")))?;
+        if owner != self.id() {
+            return Err(not_serving(&format!("{actor} lives on node {owner}")));
+        }
         let (caller, answer) = answer_channel();
         let (index, head) = (found.index(), self.summons());
         self.on_arbiter(self.arbiter_of(target.hash), move |on| {
@@ -135,7 +175,23 @@ impl NodeShared {
             }
         })?;
         answer.await.unwrap_or(Err(CallError::Stopped))?;
-        Ok(Spawned { actor, node: self.id(), generation: found.generation() })
+        Ok(Spawned { actor, node: self.id(), generation })
+    }
+
+    async fn place_asked(
+        self: &Arc<Self>,
+        PlaceShard { kind, number }: &PlaceShard,
+    ) -> Result<Option<(NodeId, Generation)>, CallError> {
+        let unknown = || CallError::UnknownKind { kind: kind.as_str().into() };
+        let found = self.kinds().iter().find(|known| known.name() == kind).ok_or_else(unknown)?;
+        if self.is_stopping() {
+            return Err(not_serving("the node stops"));
+        }
+        if u64::from(*number) >= SHARDS {
+            return Err(not_serving(&format!("kind {kind} has no shard {number}")));
+        }
+        let placed = place_here(self, Shard { kind: found.index(), number: *number }).await;
+        Ok(placed.map(|hint| (hint.owner, hint.generation)))
     }
 
     fn summons(&self) -> JobHead {
@@ -157,8 +213,12 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CallError> {
 
 /// Whether a number of a service is the library's own.
 pub(super) const fn is_inquiry(service: u16) -> bool {
-    service >= SPAWN
+    service >= PLACE
 }
 
 const LOOKUP: u16 = u16::MAX;
 const SPAWN: u16 = u16::MAX - 1;
+const PLACE: u16 = u16::MAX - 2;
+
+/// How long another node may take to serve a shard before the next one is asked.
+const PLACE_WITHIN: Millis = Millis(2_000);

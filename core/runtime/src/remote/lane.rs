@@ -5,7 +5,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -24,7 +23,7 @@ use super::drive::Violation;
 use super::incoming::Incoming;
 use super::large::AT_ONCE;
 use super::peer::Peer;
-use super::seat::SeatLocal;
+use crate::node::NodeShared;
 
 /// The calls of a lane, and what it has to send.
 pub(crate) struct Lane {
@@ -48,6 +47,8 @@ pub(crate) struct Lane {
     patience: Cell<Patience>,
     /// Requests of the peer that wait for something before they are answered: settles and services.
     waiting_requests: Cell<usize>,
+    /// The other side has taken leave of this one.
+    goodbye: Cell<bool>,
     writer: RefCell<Option<Waker>>,
 }
 
@@ -67,7 +68,7 @@ struct Connected {
 /// Whoever waits for the answer to a call that went over a lane.
 pub(crate) trait Waiting {
     /// The reply has come.
-    fn reply(self: Box<Self>, codec: CodecId, payload: Payload<'_>, at: &Rc<SeatLocal>);
+    fn reply(self: Box<Self>, codec: CodecId, payload: Payload<'_>, node: &Arc<NodeShared>);
     /// There will be none.
     fn fail(self: Box<Self>, error: CallError);
     /// True if nobody waits any more.
@@ -119,6 +120,7 @@ impl Lane {
             reached: Cell::new(Millis::ZERO),
             patience: Cell::default(),
             waiting_requests: Cell::new(0),
+            goodbye: Cell::new(false),
             writer: RefCell::default(),
         }
     }
@@ -182,11 +184,11 @@ impl Lane {
         call: CorrelationId,
         codec: CodecId,
         payload: Payload<'_>,
-        at: &Rc<SeatLocal>,
+        node: &Arc<NodeShared>,
     ) {
         let waiter = self.outbox.borrow_mut().end(call);
         match waiter {
-            Some(waiter) => waiter.reply(codec, payload, at),
+            Some(waiter) => waiter.reply(codec, payload, node),
             None => late_answer(),
         }
     }
@@ -351,6 +353,20 @@ impl Lane {
     pub(super) fn is_connected_by(&self, incoming: &Incoming) -> bool {
         let connection = self.connection.borrow();
         connection.as_ref().is_some_and(|now| now.incoming.connection() == incoming.connection())
+    }
+
+    /// The other side knows that this one leaves, and has nothing here any more.
+    pub(super) fn goodbye(&self) {
+        self.goodbye.set(true);
+    }
+
+    pub(super) fn said_goodbye(&self) -> bool {
+        self.goodbye.get()
+    }
+
+    /// The number of the connection it has now.
+    pub(super) fn connection(&self) -> Option<u64> {
+        self.connection.borrow().as_ref().map(|now| now.incoming.connection().0)
     }
 
     pub(super) fn is_connected(&self) -> bool {

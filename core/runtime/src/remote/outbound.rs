@@ -15,12 +15,12 @@ use tokio::sync::oneshot;
 use super::lane::{Lane, Payload, Waiting};
 use super::peer::Peer;
 use super::routes::Shard;
-use super::seat::SeatLocal;
 use crate::arbiter::ArbiterLocal;
 use crate::call::{AnswerSender, answer_channel};
 use crate::catalog::{Encoded, JobHead, Target, WayBack};
 use crate::events::DeadLetter;
 use crate::message::RemoteMessage;
+use crate::node::NodeShared;
 use crate::refs::{decoding, submit_here};
 
 /// A message that may have to leave the node.
@@ -213,19 +213,19 @@ fn append(payload: &[u8], out: &mut BytesMut, limit: usize) -> Result<(), CodecE
 pub(crate) struct ReplyWaiter<R>(pub(crate) AnswerSender<R>);
 
 impl<R: DeserializeOwned + Send + 'static> Waiting for ReplyWaiter<R> {
-    fn reply(self: Box<Self>, codec: CodecId, payload: Payload<'_>, at: &Rc<SeatLocal>) {
+    fn reply(self: Box<Self>, codec: CodecId, payload: Payload<'_>, node: &Arc<NodeShared>) {
         match payload {
             Payload::Small(bytes) => {
-                let reply = decoding(at.node(), || decode(codec, bytes));
+                let reply = decoding(node, || decode(codec, bytes));
                 self.0.send(reply);
             }
             Payload::Large(bytes) => {
-                let node = Arc::clone(at.node());
+                let at = Arc::clone(node);
                 let (decoded, reply) = oneshot::channel();
-                let work = move || drop(decoded.send(decoding(&node, || decode(codec, &bytes))));
-                let env = Arc::clone(at.node().env());
+                let work = move || drop(decoded.send(decoding(&at, || decode(codec, &bytes))));
+                let env = Arc::clone(node.env());
                 // The caller is told on its own arbiter.
-                at.node().env().spawn(Box::pin(async move {
+                node.env().spawn(Box::pin(async move {
                     env.offload(Box::new(work)).await;
                     self.0.send(reply.await.unwrap_or(Err(CallError::NoReply)));
                 }));
@@ -246,7 +246,7 @@ impl<R: DeserializeOwned + Send + 'static> Waiting for ReplyWaiter<R> {
 pub(crate) struct BytesWaiter(pub(crate) AnswerSender<Bytes>);
 
 impl Waiting for BytesWaiter {
-    fn reply(self: Box<Self>, _: CodecId, payload: Payload<'_>, _: &Rc<SeatLocal>) {
+    fn reply(self: Box<Self>, _: CodecId, payload: Payload<'_>, _: &Arc<NodeShared>) {
         self.0.send(Ok(payload.into_bytes()));
     }
 
@@ -390,10 +390,9 @@ fn forward(waiter: Box<dyn Waiting>, codec: Codec, on: &Rc<ArbiterLocal>) -> Way
     let on = Rc::clone(on);
     let env = Arc::clone(on.node().env());
     env.spawn(Box::pin(async move {
-        match (answer.await.unwrap_or(Err(CallError::Stopped)), on.seat()) {
-            (Ok(reply), Some(seat)) => waiter.reply(codec.id(), Payload::Small(&reply), seat),
-            (Ok(_), None) => waiter.fail(CallError::Stopped),
-            (Err(error), _) => waiter.fail(error),
+        match answer.await.unwrap_or(Err(CallError::Stopped)) {
+            Ok(reply) => waiter.reply(codec.id(), Payload::Small(&reply), on.node()),
+            Err(error) => waiter.fail(error),
         }
     }));
     WayBack::Caller(caller)

@@ -1,6 +1,6 @@
 //! What is known about the other nodes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use archipelago_protocol::call::CallError;
@@ -93,6 +93,8 @@ pub(crate) struct PeerBook {
     by_id: RwLock<BTreeMap<NodeId, Arc<Peer>>>,
     /// How many links to a node are connected.
     links: RwLock<BTreeMap<NodeId, usize>>,
+    /// Nodes that have said that they leave; forgotten when they are gone.
+    leaving: RwLock<BTreeSet<NodeId>>,
 }
 
 impl PeerBook {
@@ -135,13 +137,29 @@ impl PeerBook {
     }
 
     /// Whether any link to a node is connected.
-    pub(super) fn is_reached(&self, id: NodeId) -> bool {
+    pub(crate) fn is_reached(&self, id: NodeId) -> bool {
         self.links.read().unwrap_or_else(PoisonError::into_inner).get(&id).is_some_and(|up| *up > 0)
+    }
+
+    /// Whether there was a connection to a node and there is none now.
+    pub(crate) fn is_lost(&self, id: NodeId) -> bool {
+        self.links.read().unwrap_or_else(PoisonError::into_inner).get(&id) == Some(&0)
+    }
+
+    /// A node that owns nothing any more, and will not again.
+    pub(super) fn leaves(&self, id: NodeId) {
+        self.leaving.write().unwrap_or_else(PoisonError::into_inner).insert(id);
+    }
+
+    /// Whether a node has said that it leaves.
+    pub(crate) fn is_leaving(&self, id: NodeId) -> bool {
+        self.leaving.read().unwrap_or_else(PoisonError::into_inner).contains(&id)
     }
 
     /// A node that will not come back.
     pub(super) fn forget(&self, id: NodeId) {
         self.by_id.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
         self.links.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.leaving.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 }

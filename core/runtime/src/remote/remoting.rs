@@ -95,7 +95,7 @@ impl Remoting {
         self.meet_anew(address).await
     }
 
-    pub(super) async fn meet_anew(&self, address: NodeAddress) -> Result<Arc<Peer>, String> {
+    pub(crate) async fn meet_anew(&self, address: NodeAddress) -> Result<Arc<Peer>, String> {
         let Some(control) = self.control.get() else {
             return Err("the node has no transport".to_owned());
         };
@@ -179,6 +179,12 @@ impl NodeShared {
             address: self.address(),
             roles: self.settings().roles.iter().cloned().collect(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            kinds: self
+                .kinds()
+                .iter()
+                .filter(|kind| kind.is_hosted())
+                .map(|kind| kind.name().to_owned())
+                .collect(),
         }
     }
 

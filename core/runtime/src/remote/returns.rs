@@ -20,6 +20,7 @@ use super::routes::Shard;
 use crate::arbiter::ArbiterLocal;
 use crate::call::CallScope;
 use crate::catalog::{JobHead, Target};
+use crate::node::SHARDS;
 
 /// What one arbiter has refused, and to whom.
 #[derive(Default)]
@@ -168,19 +169,30 @@ impl ArbiterLocal {
             }
             Frame::Settled { shard, generation, hint } => {
                 let shard = self.shard_from(lane, shard)?;
-                let hint = hint.filter(|hint| self.is_known(hint));
+                let hint = hint.filter(|hint| self.is_known(hint)).map(|hint| self.as_counted(shard, hint));
                 self.route(shard, RouteEvent::Settled { from, generation, hint });
             }
             Frame::Notice { shard, hint } if self.is_known(&hint) => {
-                self.route(self.shard_from(lane, shard)?, RouteEvent::Learn(hint));
+                let shard = self.shard_from(lane, shard)?;
+                self.route(shard, RouteEvent::Learn(self.as_counted(shard, hint)));
             }
             _ => {}
         }
         Ok(())
     }
 
+    /// Nobody counts the generations of a kind whose place is settled beforehand: its node has a directory of its own, which
+    /// may begin anew.
+    fn as_counted(&self, shard: Shard, hint: Hint) -> Hint {
+        let kind = self.node().kinds().get(shard.kind as usize);
+        let fixed =
+            kind.is_some_and(|kind| self.node().remoting().locator().fixed_place(kind.kind()).is_some());
+        if fixed { Hint { generation: Generation::new(0), ..hint } } else { hint }
+    }
+
     fn is_known(&self, hint: &Hint) -> bool {
-        hint.owner == self.node().id() || self.node().remoting().book().get(hint.owner).is_some()
+        let book = self.node().remoting().book();
+        hint.owner == self.node().id() || (book.get(hint.owner).is_some() && !book.is_leaving(hint.owner))
     }
 
     /// Everything that this lane sent for the shard has been taken in or sent back when this is handled: what was taken is
@@ -209,14 +221,36 @@ impl ArbiterLocal {
     }
 
     fn place_of(&self, shard: ShardRef) -> Place {
-        let Some(kind) = self.node().kinds().get(usize::from(shard.kind)) else {
-            return Place::Elsewhere(None);
-        };
-        if kind.is_here() {
-            return Place::Here(Hint { owner: self.node().id(), generation: kind.generation() });
+        let served = self.any_kind(shard.kind.into()).and_then(|kind| kind.served(shard.number));
+        match served.filter(|_| !self.is_draining()) {
+            Some(generation) => Place::Here(Hint { owner: self.node().id(), generation }),
+            None => Place::Elsewhere(self.routes().leads_to(of_ours(shard))),
         }
-        let owner = kind.elsewhere();
-        Place::Elsewhere(owner.map(|owner| Hint { owner, generation: kind.generation() }))
+    }
+
+    /// A message came for a shard that is not served here, from somebody who does not know that: nodes without a common
+    /// directory find each other by address. Nobody else will have the shard placed.
+    pub(crate) fn wanted_by_chance(self: &Rc<Self>, shard: ShardRef, generation: Generation) {
+        let kind = self.node().kinds().get(usize::from(shard.kind));
+        let hosted = kind.is_some_and(|kind| kind.is_hosted());
+        let ours =
+            u64::from(shard.number) < SHARDS && self.node().arbiter_of_shard(shard.number) == self.index();
+        if generation == Generation::new(0) && hosted && ours && !self.is_draining() {
+            self.want_shard(of_ours(shard), None);
+        }
+    }
+
+    /// Tells whoever was promised to hear of a shard that it is served here.
+    pub(crate) fn tell_the_owed(&self, shard: Shard, hint: Hint) {
+        let Some(seat) = self.seat() else { return };
+        let Ok(kind) = u16::try_from(shard.kind) else { return };
+        let shard = ShardRef { kind, number: shard.number };
+        for due in self.returns().refusals.borrow_mut().notices_due(shard, hint) {
+            let lane = seat.all_lanes().into_iter().find(|lane| lane.connection().map(LaneId) == Some(due));
+            if let Some(lane) = lane {
+                lane.say(&Frame::Notice { shard, hint });
+            }
+        }
     }
 
     // ---- a lost connection ----
@@ -235,7 +269,6 @@ impl ArbiterLocal {
         }
         let (letters, unsent): (Vec<_>, Vec<_>) = unsent.into_iter().partition(is_letter);
         let mut unsent: Vec<Parked> = unsent.into_iter().filter_map(|one| self.unpack(lane, one)).collect();
-        self.routes().forget_guesses(lane.peer().id());
         let ours = |shard: &Shard| lane.peer().seat_of(shard.number) == lane.to();
         for shard in self.routes().shards().into_iter().filter(ours) {
             let mut of_shard: Vec<_> = unsent.extract_if(.., |parcel| parcel.shard == shard).collect();
@@ -289,6 +322,11 @@ fn head_again(head: &Head<'_>, asks: bool, deadline: Millis) -> JobHead {
     let scope = CallScope { deadline: Some(deadline), trace: head.trace, chain: head.chain };
     let (inside, scope) = (true, Some(Arc::new(scope)));
     JobHead { call: None, asks, remote: false, inside, deadline, flags: head.flags, scope }
+}
+
+/// A shard of one of our kinds, by the number that we gave the kind.
+fn of_ours(shard: ShardRef) -> Shard {
+    Shard { kind: shard.kind.into(), number: shard.number }
 }
 
 /// Lanes may be made anew, their connections never are.

@@ -1,7 +1,7 @@
 //! Where the messages of one arbiter to actors of other nodes go. Every decision is [`RouteEntry`]'s.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use archipelago_protocol::call::{CallError, Queue};
 use archipelago_protocol::identity::NodeId;
 use archipelago_protocol::link::{Frame, Hint, ShardRef};
 use archipelago_protocol::message::MessageFlags;
-use archipelago_protocol::route::{RouteAction, RouteEntry, RouteEvent, RouteRefusal};
+use archipelago_protocol::route::{RouteAction, RouteEntry, RouteEvent, RouteRefusal, RouteState};
 use archipelago_protocol::time::Millis;
 
 use super::lane::Lane;
@@ -17,12 +17,12 @@ use super::large;
 use super::outbound::{NotSent, Outbound, Parcel, Parked, Way, send_on};
 use super::peer::Peer;
 use super::peer_actor::CloseNow;
-use super::resolve::resolve;
 use super::seat::Link;
 use super::transfers::Hold;
 use crate::arbiter::{ArbiterLocal, not_serving};
 use crate::catalog::{JobHead, Target};
 use crate::node::{NodeShared, shard_of};
+use crate::placement::{Found, seek};
 
 /// The routes of one arbiter.
 #[derive(Default)]
@@ -30,8 +30,10 @@ pub(crate) struct Routes {
     entries: RefCell<BTreeMap<Shard, RouteEntry<Parked>>>,
     /// Where the open routes lead, by kind and number.
     open: RefCell<Vec<Vec<Option<Rc<Open>>>>>,
-    /// Where a kind was found last: the best guess for its other shards.
-    last: RefCell<BTreeMap<u32, Hint>>,
+    /// The shards that are being looked for.
+    sought: RefCell<BTreeSet<Shard>>,
+    /// Something may wait for a place.
+    busy: Cell<bool>,
 }
 
 /// One shard of a kind of this node's list.
@@ -70,6 +72,9 @@ impl ArbiterLocal {
         if let Some(open) = self.open_route(shard)
             && !self.transfers().holds_up(shard, target)
         {
+            if head.flags.contains(MessageFlags::IS_LOCAL_ONLY) {
+                return Err(refuse_body(&mut body, CallError::NotLocal));
+            }
             return self.deliver(&open, target, &head, &mut body);
         }
         let expires = self.expires(&head);
@@ -87,11 +92,12 @@ impl ArbiterLocal {
     }
 
     fn may_leave(&self, kind: u32, head: &JobHead) -> Result<(), CallError> {
-        if self.seat().is_none() {
-            return Err(no_transport(self.node(), kind));
-        }
-        if head.flags.contains(MessageFlags::IS_LOCAL_ONLY) {
+        let hosted = self.node().kinds().get(kind as usize).is_some_and(|kind| kind.is_hosted());
+        if !hosted && head.flags.contains(MessageFlags::IS_LOCAL_ONLY) {
             return Err(CallError::NotLocal);
+        }
+        if !hosted && self.seat().is_none() {
+            return Err(no_transport(self.node(), kind, None));
         }
         self.admit(head)
     }
@@ -106,20 +112,7 @@ impl ArbiterLocal {
         match self.transfers().hold(parcel, bound) {
             Hold::Kept => {}
             Hold::Full(parcel) => parcel.refuse(refusal(RouteRefusal::Full { bound }), self),
-            Hold::Free(parcel) => {
-                self.guess(shard);
-                self.route(shard, RouteEvent::Send(parcel));
-            }
-        }
-    }
-
-    /// A shard that has not been used yet is tried where its kind was found last.
-    fn guess(self: &Rc<Self>, shard: Shard) {
-        let last = self.routes().last.borrow().get(&shard.kind).copied();
-        if let Some(hint) = last
-            && !self.routes().entries.borrow().contains_key(&shard)
-        {
-            self.route(shard, RouteEvent::Learn(hint));
+            Hold::Free(parcel) => self.route(shard, RouteEvent::Send(parcel)),
         }
     }
 
@@ -151,7 +144,7 @@ impl ArbiterLocal {
     }
 
     /// Feeds one event to the route of a shard and carries out what follows.
-    pub(super) fn route(self: &Rc<Self>, shard: Shard, event: RouteEvent<Parked>) {
+    pub(crate) fn route(self: &Rc<Self>, shard: Shard, event: RouteEvent<Parked>) {
         let now = self.node().env().now();
         let bound = self.node().settings().remote.parked;
         let actions = {
@@ -162,6 +155,26 @@ impl ArbiterLocal {
         self.routes().forget_open(shard);
         for action in actions {
             self.carry_out(shard, action);
+        }
+        self.open_here(shard);
+    }
+
+    /// Messages of this node go straight to the actors of a shard as long as its route leads here: then nothing waits that
+    /// they could overtake.
+    fn open_here(&self, shard: Shard) {
+        let here = self.routes().leads_to(shard).filter(|hint| hint.owner == self.node().id());
+        if let Some(kind) = self.any_kind(shard.kind) {
+            let served = kind.served(shard.number);
+            kind.set_open(shard.number, served.is_some() && here.map(|hint| hint.generation) == served);
+        }
+        self.note_waiting(shard);
+    }
+
+    /// Somebody must look at the deadlines of what waits.
+    fn note_waiting(&self, shard: Shard) {
+        let waits = self.routes().entries.borrow().get(&shard).is_some_and(|entry| entry.waiting() > 0);
+        if waits && !self.routes().busy.replace(true) {
+            self.wake_main();
         }
     }
 
@@ -192,12 +205,14 @@ impl ArbiterLocal {
         }
         let head = parcel.head.clone();
         let Parcel { shard, target, body, .. } = &mut *parcel;
-        let here = self.any_kind(shard.kind).is_some_and(|kind| kind.is_here());
-        let delivered = if !elsewhere && here {
+        let here = self.any_kind(shard.kind).is_some_and(|kind| kind.served(shard.number).is_some());
+        let delivered = if elsewhere && head.flags.contains(MessageFlags::IS_LOCAL_ONLY) {
+            Err(refuse_body(body, CallError::NotLocal))
+        } else if !elsewhere && here {
             body.submit_here(shard.kind, target, head, self)
         } else if !elsewhere {
             // Advice: a node owns only what it was granted.
-            Err(refuse_body(body, no_transport(self.node(), shard.kind)))
+            Err(refuse_body(body, no_transport(self.node(), shard.kind, None)))
         } else if let Some(open) = self.open_to(*shard, to) {
             self.deliver(&open, target, &head, body)
         } else {
@@ -279,15 +294,30 @@ impl ArbiterLocal {
     }
 
     fn look_up(self: &Rc<Self>, shard: Shard) {
+        if !self.routes().sought.borrow_mut().insert(shard) {
+            return;
+        }
         let (on, node) = (Rc::downgrade(self), Arc::clone(self.node()));
         self.node().env().spawn(Box::pin(async move {
-            let found = resolve(&node, shard.kind).await;
+            let found = seek(&node, shard).await;
             let Some(on) = on.upgrade() else { return };
-            if let Some(hint) = found {
-                on.routes().last.borrow_mut().insert(shard.kind, hint);
+            on.routes().sought.borrow_mut().remove(&shard);
+            match found {
+                Found::At(hint) if !node.remoting().book().is_leaving(hint.owner) => {
+                    on.route(shard, RouteEvent::LookedUp(Some(hint)));
+                }
+                Found::At(_) | Found::NotYet => on.route(shard, RouteEvent::LookedUp(None)),
+                Found::OutOfReach(owner) => on.refuse_waiting(shard, owner),
             }
-            on.route(shard, RouteEvent::LookedUp(found));
         }));
+    }
+
+    /// Nothing that waits for a shard will ever get there.
+    fn refuse_waiting(self: &Rc<Self>, shard: Shard, owner: NodeId) {
+        let waiting = self.routes().entries.borrow_mut().get_mut(&shard).map(RouteEntry::take_all);
+        for parcel in waiting.into_iter().flatten() {
+            parcel.refuse(no_transport(self.node(), shard.kind, Some(owner)), self);
+        }
     }
 
     /// Ends what waits for a place and whose time is over.
@@ -297,6 +327,7 @@ impl ArbiterLocal {
         for over in self.routes().take_ended(now).into_iter().chain(behind) {
             over.over(self);
         }
+        self.routes().busy.set(self.routes().waiting() > 0);
     }
 
     /// How long a message may wait for its place to be known.
@@ -339,9 +370,23 @@ impl Routes {
         all[kind][number] = Some(Rc::clone(open));
     }
 
-    /// A node has gone: its shards are not looked for there.
-    pub(super) fn forget_guesses(&self, owner: NodeId) {
-        self.last.borrow_mut().retain(|_, hint| hint.owner != owner);
+    /// Where the route of a shard leads, if it is open.
+    pub(super) fn leads_to(&self, shard: Shard) -> Option<Hint> {
+        match self.entries.borrow().get(&shard)?.state() {
+            RouteState::Open { owner, generation } => Some(Hint { owner, generation }),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing of ours for any of these shards is at `node`, nor goes there.
+    pub(super) fn are_clear_of(&self, shards: &BTreeSet<Shard>, node: NodeId) -> bool {
+        let entries = self.entries.borrow();
+        shards.iter().all(|shard| entries.get(shard).is_none_or(|entry| entry.is_clear_of(node)))
+    }
+
+    /// Whether something may wait for a place.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.get()
     }
 
     fn take_ended(&self, now: Millis) -> Vec<Parked> {
@@ -383,11 +428,12 @@ fn refusal(why: RouteRefusal) -> CallError {
     }
 }
 
-fn no_transport(node: &NodeShared, kind: u32) -> CallError {
-    let kind = node.kinds().get(kind as usize);
-    let name = kind.map_or("?", |kind| kind.name());
-    match kind.and_then(|kind| kind.elsewhere()) {
-        Some(owner) => not_serving(&format!("kind {name} is owned by node {owner}")),
+fn no_transport(node: &NodeShared, kind: u32, owner: Option<NodeId>) -> CallError {
+    let name = node.kinds().get(kind as usize).map_or("?", |kind| kind.name());
+    match owner {
+        Some(owner) => not_serving(&format!(
+            "this part of kind {name} is owned by node {owner}, and this node has no transport"
+        )),
         None => not_serving(&format!("kind {name} is not hosted here, and the node has no transport")),
     }
 }

@@ -153,6 +153,10 @@ impl SeatLocal {
         self.links.borrow().range(all).map(|(_, link)| link.clone()).collect()
     }
 
+    pub(super) fn all_lanes(&self) -> Vec<Rc<Lane>> {
+        self.lanes.borrow().clone()
+    }
+
     pub(crate) fn lane(&self, index: u16) -> Option<Rc<Lane>> {
         self.lanes.borrow().get(usize::from(index)).cloned()
     }

@@ -121,7 +121,7 @@ fn the_layout_of_a_hello_stands() {
     let bytes = Handshake::Hello(hello(1)).encode().unwrap();
     let mut expected = b"ARCH\x01\x00\x90\x00\x00\x00\x01".to_vec();
     expected.extend_from_slice(b"\x01\x03\x04bank\x04prod\x05north");
-    expected.extend_from_slice(b"\x01\x04blue\x0d10.0.0.7:4710\x01\x08frontend\x050.1.0");
+    expected.extend_from_slice(b"\x01\x04blue\x0d10.0.0.7:4710\x01\x08frontend\x050.1.0\x00");
     // Kind, seats of the lane, attempt, nobody expected, two ports, one kind with two messages.
     expected.extend_from_slice(b"\x00\x00\x00\x01\x00\x02\xe6\x24\xe7\x24\x01\x07Account\x02");
     for name in ["bank.Deposit", "bank.Withdraw"] {

@@ -1,0 +1,11 @@
+//! Which node is to own a shard, and how one node comes to own it.
+//!
+//! [`ChooseNode`] is advice: it names the nodes to ask, in order. [`Tenure`] is one shard at one node: it claims the shard
+//! when it is asked to and serves it once its own claim was answered. Two nodes that choose differently are harmless,
+//! because the directory grants a shard to one of them.
+
+mod choice;
+mod tenure;
+
+pub use choice::{Candidate, ChooseNode, LeastLoaded, Local, Random, Spread, Wanted};
+pub use tenure::{ClaimOutcome, Tenure, TenureAction, TenureEvent, TenureState};

@@ -1,0 +1,165 @@
+//! The actor that ends the sessions of nodes that fell silent. Every decision is [`LeaseObserver`]'s.
+
+use std::sync::Arc;
+
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
+use archipelago_directory::carry_out_observer;
+use archipelago_protocol::contract::{Entry, EntryId, WatchEvent, WatchScope};
+use archipelago_protocol::identity::NodeId;
+use archipelago_protocol::session::{LeaseObserver, LeaseOutcome, ObserverAction, ObserverEvent, times};
+use archipelago_protocol::time::Millis;
+
+use super::watching::{Watched, watch};
+use crate::env::within;
+use crate::events::Event;
+use crate::node::NodeShared;
+
+// ---- messages ----
+
+/// Something the machine must know.
+pub(super) struct Judge(pub(super) ObserverEvent);
+
+impl Message for Judge {
+    type Result = ();
+}
+
+// ---- state ----
+
+/// Watches leases, all of them or those that stand in the way, and ends what stood still for too long.
+pub(crate) struct Monitor {
+    node: Arc<NodeShared>,
+    observer: LeaseObserver,
+    watching: Option<SpawnHandle>,
+    wake: Option<SpawnHandle>,
+}
+
+impl Monitor {
+    pub(super) fn new(node: Arc<NodeShared>) -> Self {
+        let observer = LeaseObserver::new(node.id());
+        Self { node, observer, watching: None, wake: None }
+    }
+
+    fn apply(&mut self, event: ObserverEvent, ctx: &mut Context<Self>) {
+        for action in self.observer.handle(self.node.env().now(), event) {
+            match action {
+                ObserverAction::WatchAll(wanted) => self.watch_all(wanted, ctx),
+                ObserverAction::WakeAt(at) => self.wake_at(at, ctx),
+                ObserverAction::Ended(id) => self.ended(id, ctx),
+                request => self.request(request, ctx),
+            }
+        }
+    }
+
+    fn watch_all(&mut self, wanted: bool, ctx: &mut Context<Self>) {
+        if let Some(watching) = self.watching.take() {
+            ctx.cancel_future(watching);
+        }
+        if wanted {
+            self.watching = Some(watch(&Arc::clone(&self.node), WatchScope::Leases, self, ctx));
+        }
+    }
+
+    fn wake_at(&mut self, at: Millis, ctx: &mut Context<Self>) {
+        if let Some(earlier) = self.wake.take() {
+            ctx.cancel_future(earlier);
+        }
+        let env = self.node.env();
+        let sleep = env.sleep(at.since(env.now()));
+        self.wake = Some(ctx.spawn(sleep.into_actor(self).map(|(), monitor, ctx| {
+            monitor.wake = None;
+            monitor.apply(ObserverEvent::Wake, ctx);
+        })));
+    }
+
+    /// Runs one request to the directory, not for ever, and feeds what came of it to the machine.
+    fn request(&self, request: ObserverAction, ctx: &mut Context<Self>) {
+        let (env, directory, me) =
+            (Arc::clone(self.node.env()), Arc::clone(self.node.directory()), self.node.id());
+        let limit = times::attempt_timeout(self.node.settings().session_ttl);
+        let work = async move {
+            let answer = within(&env, limit, carry_out_observer(&*directory, me, &request)).await;
+            answer.unwrap_or_else(|| unanswered(&request))
+        };
+        ctx.spawn(work.into_actor(self).map(|event, monitor, ctx| {
+            if let Some(event) = event {
+                monitor.apply(event, ctx);
+            }
+        }));
+    }
+
+    /// A session is over: its keys are free. Taking its records away saves others a look at its lease.
+    fn ended(&self, id: NodeId, ctx: &mut Context<Self>) {
+        if id == self.node.id() {
+            return;
+        }
+        tracing::info!(node = %self.node.id(), ended = %id, "a session has ended");
+        self.node.events().publish(Event::SessionEnded { node: id });
+        if !self.observer.is_monitoring() {
+            return;
+        }
+        let directory = Arc::clone(self.node.directory());
+        let evict = async move {
+            match directory.evict(id).await {
+                Ok(0) => {}
+                Ok(records) => tracing::info!(ended = %id, records, "records of an ended session removed"),
+                Err(error) => tracing::debug!(ended = %id, %error, "records of an ended session stay"),
+            }
+        };
+        ctx.spawn(evict.into_actor(self));
+    }
+
+    fn take_in(&mut self, change: WatchEvent, ctx: &mut Context<Self>) {
+        match change {
+            WatchEvent::Snapshot { entries, .. } => {
+                for entry in entries {
+                    self.seen(entry, ctx);
+                }
+            }
+            WatchEvent::Put { entry, .. } => self.seen(entry, ctx),
+            WatchEvent::Gone { id: EntryId::Lease(id), .. } => self.apply(ObserverEvent::Gone(id), ctx),
+            WatchEvent::Gone { .. } => {}
+        }
+    }
+
+    fn seen(&mut self, entry: Entry, ctx: &mut Context<Self>) {
+        if let Entry::Lease(seen) = entry {
+            self.apply(ObserverEvent::Seen(seen), ctx);
+        }
+    }
+}
+
+impl Actor for Monitor {
+    type Context = Context<Self>;
+}
+
+// ---- handlers ----
+
+impl Handler<Judge> for Monitor {
+    type Result = ();
+
+    fn handle(&mut self, Judge(event): Judge, ctx: &mut Context<Self>) {
+        self.apply(event, ctx);
+    }
+}
+
+impl Handler<Watched> for Monitor {
+    type Result = ();
+
+    fn handle(&mut self, watched: Watched, ctx: &mut Context<Self>) {
+        match watched {
+            Watched::Change(change) => self.take_in(change, ctx),
+            Watched::Broken => self.apply(ObserverEvent::Interrupted, ctx),
+        }
+    }
+}
+
+/// What the machine is told about a request that was given up waiting for.
+fn unanswered(request: &ObserverAction) -> Option<ObserverEvent> {
+    match request {
+        ObserverAction::ReadOrPin(session) => Some(ObserverEvent::Unread(session.id)),
+        ObserverAction::End { id, version, .. } => {
+            Some(ObserverEvent::EndAnswered { id: *id, version: *version, outcome: LeaseOutcome::Unknown })
+        }
+        _ => None,
+    }
+}

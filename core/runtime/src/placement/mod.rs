@@ -1,0 +1,7 @@
+//! Who serves a shard: finding its owner, or finding it one.
+
+mod seek;
+mod tenancy;
+
+pub(crate) use seek::{Found, place_here, seek};
+pub(crate) use tenancy::Tenancies;

@@ -1,0 +1,172 @@
+//! Finding out which node serves a shard, finding it an owner if it has none, and getting to know that node.
+
+use std::sync::Arc;
+
+use archipelago_protocol::identity::{NodeAddress, NodeId, OwnedKey};
+use archipelago_protocol::link::Hint;
+use archipelago_protocol::placement::{Candidate, Wanted};
+use archipelago_protocol::session::Session;
+use tokio::sync::oneshot;
+
+use crate::node::NodeShared;
+use crate::remote::{Location, Peer, Place, Shard, ask_to_place};
+
+/// What came of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// The shard is served there.
+    At(Hint),
+    /// A node serves it that this one cannot talk to.
+    OutOfReach(NodeId),
+    /// It is not known yet; look again.
+    NotYet,
+}
+
+/// Finds out who serves a shard, and makes sure that we know the node and its arbiters.
+pub(crate) async fn seek(node: &Arc<NodeShared>, shard: Shard) -> Found {
+    let Some(key) = node.key_of(shard) else { return Found::NotYet };
+    match node.remoting().locator().look_up(&key).await {
+        Ok(Some(location)) => at(node, shard, location).await,
+        Ok(None) => find_an_owner(node, shard, &key).await,
+        Err(error) => {
+            tracing::debug!(%key, %error, "look-up unanswered");
+            Found::NotYet
+        }
+    }
+}
+
+/// Has this node serve a shard, if nobody else does; who serves it then.
+pub(crate) async fn place_here(node: &Arc<NodeShared>, shard: Shard) -> Option<Hint> {
+    let hosted = node.kinds().get(shard.kind as usize).is_some_and(|kind| kind.is_hosted());
+    if !hosted {
+        return None;
+    }
+    let (asker, answer) = oneshot::channel();
+    let arbiter = node.arbiter_of_shard(shard.number);
+    node.on_arbiter(arbiter, move |on| on.want_shard(shard, Some(asker))).ok()?;
+    answer.await.ok().flatten()
+}
+
+async fn at(node: &Arc<NodeShared>, shard: Shard, location: Location) -> Found {
+    let Location { at, generation } = location;
+    match at {
+        // The record alone grants nothing: it may be left over from a claim whose answer was lost.
+        Place::Node(id) if id == node.id() => place_here(node, shard).await.map_or(Found::NotYet, Found::At),
+        Place::Node(owner) => reached(node, Hint { owner, generation }).await,
+        Place::Address(address) => match met(node.remoting().meet_serving(address).await) {
+            Some(owner) => Found::At(Hint { owner, generation }),
+            None => Found::NotYet,
+        },
+    }
+}
+
+/// Asks the nodes that may own the shard, one after the other, until one says who does.
+async fn find_an_owner(node: &Arc<NodeShared>, shard: Shard, key: &OwnedKey) -> Found {
+    for candidate in candidates(node, shard) {
+        let placed = if candidate == node.id() {
+            place_here(node, shard).await
+        } else {
+            place_there(node, shard, candidate).await
+        };
+        match placed {
+            Some(hint) if hint.owner == node.id() => return Found::At(hint),
+            Some(hint) => return reached(node, hint).await,
+            None => tracing::debug!(%key, %candidate, "a node did not take a shard"),
+        }
+    }
+    Found::NotYet
+}
+
+/// The nodes to ask, in order.
+fn candidates(node: &NodeShared, shard: Shard) -> Vec<NodeId> {
+    let Some(kind) = node.kinds().get(shard.kind as usize) else { return Vec::new() };
+    let (members, book) = (node.members().all(), node.remoting().book());
+    let others = members
+        .values()
+        .filter(|info| info.id != node.id() && info.kinds.contains(kind.name()) && !book.is_leaving(info.id));
+    let others = others.filter(|_| node.remoting().transport().is_some());
+    let candidate = |id: NodeId| Candidate { node: id, load: 0, suspect: book.is_lost(id) };
+    let mut all: Vec<Candidate> = others.map(|info| candidate(info.id)).collect();
+    if kind.is_hosted() {
+        all.push(candidate(node.id()));
+    }
+    all.sort_by_key(|one| one.node);
+    let wanted = Wanted {
+        kind: kind.kind(),
+        number: u64::from(shard.number),
+        asker: node.id(),
+        random: node.env().random(),
+    };
+    let mut order = node.settings().placement_of(kind.name()).order(&wanted, &all);
+    order.truncate(ASKED);
+    order
+}
+
+async fn place_there(node: &Arc<NodeShared>, shard: Shard, candidate: NodeId) -> Option<Hint> {
+    let address = node.members().all().get(&candidate)?.address.clone();
+    let peer = meet(node, candidate, address).await?;
+    let kind = node.kinds().get(shard.kind as usize)?;
+    match ask_to_place(node, peer, kind.name(), shard.number).await {
+        Ok(hint) => hint,
+        Err(error) => {
+            tracing::debug!(%candidate, %error, "a node could not be asked to take a shard");
+            None
+        }
+    }
+}
+
+/// Makes sure that the owner is known with all its arbiters.
+async fn reached(node: &Arc<NodeShared>, hint: Hint) -> Found {
+    if node.remoting().transport().is_none() {
+        return Found::OutOfReach(hint.owner);
+    }
+    if node.remoting().book().get(hint.owner).is_some_and(|peer| peer.serves()) {
+        return Found::At(hint);
+    }
+    let address = match node.remoting().locator().address_of(hint.owner).await {
+        Ok(address) => address,
+        Err(error) => {
+            tracing::debug!(owner = %hint.owner, %error, "nobody says where a node is");
+            return Found::NotYet;
+        }
+    };
+    let met = match address {
+        Some(address) => meet(node, hint.owner, address).await,
+        None => None,
+    };
+    if met.is_none() {
+        // It may be gone for good: then somebody must notice, and it may have to be us.
+        node.members().blocked_by(Session { id: hint.owner, ttl: node.settings().session_ttl });
+        return Found::NotYet;
+    }
+    Found::At(hint)
+}
+
+/// The node `id`, if it is the one that listens at `address`.
+async fn meet(node: &Arc<NodeShared>, id: NodeId, address: NodeAddress) -> Option<Arc<Peer>> {
+    let found = node.remoting().meet_serving(address.clone()).await;
+    match found {
+        Ok(peer) if peer.id() == id => Some(peer),
+        // Whoever was met there before has gone.
+        Ok(_) => {
+            node.remoting().meet_anew(address).await.ok().filter(|peer| peer.id() == id && peer.serves())
+        }
+        Err(error) => {
+            tracing::debug!(%id, error, "a node could not be met");
+            None
+        }
+    }
+}
+
+fn met(peer: Result<Arc<Peer>, String>) -> Option<NodeId> {
+    match peer {
+        Ok(peer) => Some(peer.id()),
+        Err(error) => {
+            tracing::debug!(error, "a node could not be met");
+            None
+        }
+    }
+}
+
+/// How many nodes are asked to take a shard before everything is looked at anew.
+const ASKED: usize = 3;

@@ -1,0 +1,88 @@
+//! Leaving without losing what is on its way here: both sides of the last words on a lane.
+//!
+//! A node that owns nothing any more says Bye on every lane of a data arbiter. Whoever hears it sends there no longer, waits
+//! until everything sent has been answered or has come back, and answers. Until all have answered the leaving node goes on
+//! reading, and gives back what it reads.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use archipelago_protocol::identity::NodeId;
+use archipelago_protocol::link::{Frame, Head};
+use archipelago_protocol::route::RouteEvent;
+use archipelago_protocol::time::Millis;
+
+use super::lane::Lane;
+use super::routes::Shard;
+use crate::arbiter::ArbiterLocal;
+use crate::env::within;
+
+impl ArbiterLocal {
+    // ---- the node that leaves ----
+
+    /// Whether a message from another node goes back, because this one finishes what it has and takes nothing new. What
+    /// belongs to work under way is taken.
+    pub(crate) fn turns_away(&self, head: &Head<'_>) -> bool {
+        self.is_draining() && head.chain.is_empty()
+    }
+
+    /// Serves nothing from now on: what still comes goes back.
+    pub(crate) fn serve_nothing(&self) {
+        self.all_kinds().for_each(|kind| kind.serve_nothing());
+    }
+
+    /// Tells everybody who may still send that nothing is served here any more, and waits until they know, not for ever.
+    pub(crate) async fn take_leave(self: &Rc<Self>) {
+        let Some(seat) = self.seat() else { return };
+        let lanes: Vec<Rc<Lane>> = seat.all_lanes().into_iter().filter(|lane| lane.is_connected()).collect();
+        lanes.iter().for_each(|lane| lane.say(&Frame::Bye));
+        let all_know = async {
+            while lanes.iter().any(|lane| lane.is_connected() && !lane.said_goodbye()) {
+                self.node().env().sleep(LOOK_EVERY).await;
+            }
+        };
+        if within(self.node().env(), LEAVE_LIMIT, all_know).await.is_none() {
+            tracing::info!(node = %self.node().id(), "not every node has taken leave in time");
+        }
+    }
+
+    // ---- the node that stays ----
+
+    /// The node at the other end owns nothing any more: nothing is sent there from now on.
+    pub(super) fn take_leave_of(self: &Rc<Self>, lane: &Rc<Lane>) {
+        let leaver = lane.peer().id();
+        self.node().remoting().book().leaves(leaver);
+        for shard in self.shards_over(lane) {
+            self.route(shard, RouteEvent::Bye(leaver));
+        }
+        let (on, lane) = (Rc::downgrade(self), Rc::clone(lane));
+        let env = Arc::clone(self.node().env());
+        self.node().env().spawn(Box::pin(async move {
+            // A route that does not settle in time closes the lane.
+            while on.upgrade().is_some_and(|on| !on.is_clear_of(&lane, leaver)) && lane.is_connected() {
+                env.sleep(LOOK_EVERY).await;
+            }
+            if lane.is_connected() {
+                lane.say(&Frame::ByeAck);
+            }
+        }));
+    }
+
+    fn is_clear_of(&self, lane: &Lane, leaver: NodeId) -> bool {
+        let over: BTreeSet<Shard> = self.shards_over(lane).into_iter().collect();
+        self.routes().are_clear_of(&over, leaver)
+    }
+
+    /// The shards whose messages to the node at the other end go over this lane.
+    fn shards_over(&self, lane: &Lane) -> Vec<Shard> {
+        let over = |shard: &Shard| lane.peer().seat_of(shard.number) == lane.to();
+        self.routes().shards().into_iter().filter(over).collect()
+    }
+}
+
+/// How often to look whether everybody is done.
+const LOOK_EVERY: Millis = Millis(5);
+
+/// How long the others may take to say goodbye: somewhat longer than a route may take to settle.
+const LEAVE_LIMIT: Millis = Millis(1_500);
