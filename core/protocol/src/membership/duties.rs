@@ -3,9 +3,7 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use super::{
-    Member, MemberStatus, Membership, MembershipAction, Sides, SplitBrain, SplitPicture, ring,
-};
+use super::{Member, MemberStatus, Membership, MembershipAction, Sides, SplitBrain, SplitPicture, ring};
 use crate::identity::NodeId;
 use crate::time::Millis;
 
@@ -42,7 +40,8 @@ impl Membership {
     }
 
     fn may_decide(&self, now: Millis) -> bool {
-        let is_alone = self.seeds.is_empty() && self.members().all(|member| member.id() == self.me.id);
+        let knows_nobody = self.seeds.is_empty() && self.members().all(|member| member.id() == self.me.id);
+        let is_alone = self.has_seen_directory && knows_nobody;
         self.has_met_others || is_alone || now >= self.started_at + self.settings.join_patience
     }
 

@@ -19,6 +19,8 @@ pub enum MembershipEvent {
     JoinThrough(Vec<NodeAddress>),
     /// The directory shows the poster of a node with a session.
     Announced(NodeInfo),
+    /// The first listing of the directory has been handed in as a whole: a node that is alone now really is.
+    DirectoryListed,
     /// The directory shows that a session has ended: the one thing that makes a member `Down` for certain.
     SessionEnded(NodeId),
     /// A frame of membership came from a peer.

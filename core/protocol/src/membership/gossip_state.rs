@@ -121,7 +121,9 @@ impl GossipState {
 
     /// Notes that `node` has handed over, by its own word.
     pub fn hand_off(&mut self, node: NodeId) -> bool {
-        let Some(member) = self.members.get_mut(&node).filter(|member| !member.handed_off) else { return false };
+        let Some(member) = self.members.get_mut(&node).filter(|member| !member.handed_off) else {
+            return false;
+        };
         member.handed_off = true;
         self.say(node);
         true
@@ -140,8 +142,12 @@ impl GossipState {
             self.tombstones.iter().filter(|(_, until)| **until <= now).map(|(id, _)| *id).collect();
         let excess = (self.tombstones.len() - due.len()).saturating_sub(Self::MAX_TOMBSTONES);
         if excess > 0 {
-            let mut rest: alloc::vec::Vec<(Millis, NodeId)> =
-                self.tombstones.iter().filter(|(id, _)| !due.contains(id)).map(|(id, until)| (*until, *id)).collect();
+            let mut rest: alloc::vec::Vec<(Millis, NodeId)> = self
+                .tombstones
+                .iter()
+                .filter(|(id, _)| !due.contains(id))
+                .map(|(id, until)| (*until, *id))
+                .collect();
             rest.sort_unstable();
             due.extend(rest.into_iter().take(excess).map(|(_, id)| id));
         }
@@ -171,7 +177,8 @@ impl GossipState {
 
     /// Takes a node's word about its load if it is newer.
     pub fn note_load(&mut self, node: NodeId, load: NodeLoad) -> bool {
-        let is_news = self.members.contains_key(&node) && self.loads.get(&node).is_none_or(|known| *known < load);
+        let is_news =
+            self.members.contains_key(&node) && self.loads.get(&node).is_none_or(|known| *known < load);
         if is_news {
             self.loads.insert(node, load);
         }

@@ -165,7 +165,8 @@ impl HeartbeatMachine {
 
     /// Those whom this node does not reach, not even through others.
     pub fn unreachable(&self) -> BTreeSet<NodeId> {
-        let unreachable = self.watched.iter().filter(|(_, watched)| watched.standing == Standing::Unreachable);
+        let unreachable =
+            self.watched.iter().filter(|(_, watched)| watched.standing == Standing::Unreachable);
         unreachable.map(|(node, _)| *node).collect()
     }
 
@@ -180,7 +181,12 @@ impl HeartbeatMachine {
     }
 
     /// Whoever was called unreachable stays watched until it is heard of or gone, whatever the ring says.
-    fn on_nodes(&mut self, now: Millis, present: BTreeSet<NodeId>, suspected: &BTreeSet<NodeId>) -> Vec<HeartbeatAction> {
+    fn on_nodes(
+        &mut self,
+        now: Millis,
+        present: BTreeSet<NodeId>,
+        suspected: &BTreeSet<NodeId>,
+    ) -> Vec<HeartbeatAction> {
         let targets = ring::watched_by(self.me, &present, suspected);
         self.watched.retain(|node, watched| {
             targets.contains(node) || present.contains(node) && watched.standing == Standing::Unreachable
@@ -289,8 +295,9 @@ impl HeartbeatMachine {
 
     /// Nodes next to each other in the order of ids, from a random one on: those not in doubt here come first.
     fn helpers(&self, subject: NodeId, random: u64) -> Vec<NodeId> {
-        let in_doubt =
-            |node: &NodeId| self.watched.get(node).is_some_and(|watched| watched.standing != Standing::Reachable);
+        let in_doubt = |node: &NodeId| {
+            self.watched.get(node).is_some_and(|watched| watched.standing != Standing::Reachable)
+        };
         let others = self.present.iter().copied().filter(|node| *node != self.me && *node != subject);
         let mut others: Vec<NodeId> = others.filter(|node| !in_doubt(node)).collect();
         if others.is_empty() {

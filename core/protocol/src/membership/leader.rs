@@ -97,7 +97,8 @@ mod tests {
     /// Proves: R141, R496
     #[test]
     fn only_the_up_lead_while_there_are_any() {
-        let mut members = [member(1, MemberStatus::Joining), member(2, MemberStatus::Leaving), member(3, MemberStatus::Up)];
+        let mut members =
+            [member(1, MemberStatus::Joining), member(2, MemberStatus::Leaving), member(3, MemberStatus::Up)];
         assert_eq!(named(&LowestAddress, &members), Some(NodeId::new(3)));
         members[2].status = MemberStatus::Down;
         assert_eq!(named(&LowestAddress, &members), Some(NodeId::new(2)));

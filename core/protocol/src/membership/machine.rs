@@ -13,8 +13,9 @@ use alloc::vec::Vec;
 use super::forgotten::Forgotten;
 use super::published::{self, Present, Published};
 use super::{
-    Entered, GossipState, HeartbeatAction, HeartbeatEvent, HeartbeatMachine, Member, MemberEvent, MemberStatus,
-    MembershipAction, MembershipEvent, MembershipFrame, MembershipSettings, NodeLoad, SplitWatch, leader_among,
+    Entered, GossipState, HeartbeatAction, HeartbeatEvent, HeartbeatMachine, Member, MemberEvent,
+    MemberStatus, MembershipAction, MembershipEvent, MembershipFrame, MembershipSettings, NodeLoad,
+    SplitWatch, leader_among,
 };
 use crate::identity::{NodeAddress, NodeId, NodeInfo};
 use crate::time::Millis;
@@ -31,6 +32,7 @@ pub struct Membership {
     pub(super) seeds: BTreeSet<NodeAddress>,
     /// Whether anybody's view has been taken over, or was found to be the same.
     pub(super) has_met_others: bool,
+    pub(super) has_seen_directory: bool,
     pub(super) started_at: Millis,
     pub(super) next_gossip: Millis,
     /// How often each load was passed on since it was news.
@@ -53,6 +55,7 @@ impl Membership {
             forgotten: Forgotten::default(),
             seeds: BTreeSet::new(),
             has_met_others: false,
+            has_seen_directory: false,
             started_at: now,
             next_gossip: now,
             told_loads: BTreeMap::new(),
@@ -78,6 +81,7 @@ impl Membership {
             MembershipEvent::Wake { random } => self.on_wake(now, random),
             MembershipEvent::JoinThrough(seeds) => self.on_join_through(seeds),
             MembershipEvent::Announced(info) => self.on_announced(&info),
+            MembershipEvent::DirectoryListed => self.on_directory_listed(),
             MembershipEvent::SessionEnded(node) => self.on_session_ended(now, node),
             MembershipEvent::Received { from, frame } => self.on_received(now, from, frame),
             MembershipEvent::Traffic(from) => self.beat(now, HeartbeatEvent::Life(from)),
@@ -168,6 +172,11 @@ impl Membership {
         refused.then_some(MembershipAction::Publish(MemberEvent::Refused(info.id))).into_iter().collect()
     }
 
+    fn on_directory_listed(&mut self) -> Vec<MembershipAction> {
+        (self.has_seen_directory, self.changed) = (true, true);
+        Vec::new()
+    }
+
     /// A node whose id is removed stays so, also if its tombstone was forgotten. One that takes an address over
     /// proves that whoever stood there is gone.
     pub(super) fn enter(&mut self, info: &NodeInfo) -> Entered {
@@ -178,7 +187,9 @@ impl Membership {
         if entered == Entered::New {
             self.changed = true;
             let stood_there = self.members().filter(|member| {
-                member.info.address == info.address && member.id() != info.id && member.status != MemberStatus::Joining
+                member.info.address == info.address
+                    && member.id() != info.id
+                    && member.status != MemberStatus::Joining
             });
             let replaced: Vec<NodeId> = stood_there.map(Member::id).collect();
             for node in replaced {
@@ -231,7 +242,9 @@ impl Membership {
                 HeartbeatAction::AskProbe { helper, subject } => {
                     send(helper, MembershipFrame::ProbeRequest { subject });
                 }
-                HeartbeatAction::AnswerProbe { to, subject } => send(to, MembershipFrame::ProbeAnswer { subject }),
+                HeartbeatAction::AnswerProbe { to, subject } => {
+                    send(to, MembershipFrame::ProbeAnswer { subject })
+                }
                 HeartbeatAction::Unreachable(_) | HeartbeatAction::ReachableAgain(_) => self.changed = true,
                 HeartbeatAction::WakeAt(at) => self.heartbeat_due = at,
             }
@@ -295,9 +308,10 @@ impl Membership {
 
     /// This node is no member any more: by its own wish, or because its session has ended.
     pub(super) fn end(&mut self) -> Vec<MembershipAction> {
-        let was_leaving = self.state.member(self.me.id).is_some_and(|member| {
-            matches!(member.status, MemberStatus::Leaving | MemberStatus::Exiting)
-        });
+        let was_leaving = self
+            .state
+            .member(self.me.id)
+            .is_some_and(|member| matches!(member.status, MemberStatus::Leaving | MemberStatus::Exiting));
         self.is_over = true;
         let action = if was_leaving { MembershipAction::SelfLeft } else { MembershipAction::SelfDown };
         alloc::vec![action]

@@ -38,7 +38,7 @@ pub use machine::Membership;
 pub use member::{Member, NodeLoad};
 pub use phi::{PhiAccrual, PhiSettings};
 pub use settings::MembershipSettings;
-pub use split_brain::{KeepMajority, KeepOldest, Sides, SplitBrain, StaticQuorum, Strategy};
+pub use split_brain::{KeepMajority, KeepOldest, Sides, SplitBrain, SplitStrategy, StaticQuorum};
 pub use stability::{SplitPicture, SplitWatch};
 pub use status::{IllegalStep, MemberStatus};
 pub use vector_clock::{ClockOrder, VectorClock};

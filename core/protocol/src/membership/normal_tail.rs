@@ -116,7 +116,10 @@ mod tests {
         ];
         for (y, expected) in table {
             let found = minus_log10_of_tail(y);
-            assert!((found - expected).abs() < 2e-4 * f64::max(1.0, expected), "{y}: {found}, not {expected}");
+            assert!(
+                (found - expected).abs() < 2e-4 * f64::max(1.0, expected),
+                "{y}: {found}, not {expected}"
+            );
         }
     }
 

@@ -83,7 +83,8 @@ impl PhiAccrual {
 
     /// How suspicious the silence is at `now`; `excused` is taken off it.
     pub fn phi(&self, now: Millis, excused: Millis) -> f64 {
-        let silence = now.since(self.last_life).since(excused).since(self.settings.acceptable_heartbeat_pause);
+        let silence =
+            now.since(self.last_life).since(excused).since(self.settings.acceptable_heartbeat_pause);
         let deviation = self.std_deviation().max(float(self.settings.min_std_deviation.0)).max(1.0);
         minus_log10_of_tail((float(silence.0) - self.mean()) / deviation)
     }
@@ -105,7 +106,8 @@ impl PhiAccrual {
     fn std_deviation(&self) -> f64 {
         let count = self.intervals.len().max(1) as u128;
         // n·Σx² − (Σx)² in whole numbers: exact, and never below zero.
-        let scaled = (count * self.sum_of_squares).saturating_sub(u128::from(self.sum) * u128::from(self.sum));
+        let scaled =
+            (count * self.sum_of_squares).saturating_sub(u128::from(self.sum) * u128::from(self.sum));
         sqrt(scaled as f64) / count as f64
     }
 

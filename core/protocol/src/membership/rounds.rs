@@ -40,7 +40,12 @@ impl Membership {
     }
 
     /// Takes a frame of a peer.
-    pub(super) fn on_received(&mut self, now: Millis, from: NodeId, frame: MembershipFrame) -> Vec<MembershipAction> {
+    pub(super) fn on_received(
+        &mut self,
+        now: Millis,
+        from: NodeId,
+        frame: MembershipFrame,
+    ) -> Vec<MembershipAction> {
         if self.is_gone(from) {
             return self.tell_the_gone(from, &frame);
         }
@@ -58,7 +63,9 @@ impl Membership {
             MembershipFrame::ProbeRequest { subject } => {
                 self.beat(now, HeartbeatEvent::ProbeRequested { by: from, subject })
             }
-            MembershipFrame::ProbeAnswer { subject } => self.beat(now, HeartbeatEvent::ProbeAnswered { subject }),
+            MembershipFrame::ProbeAnswer { subject } => {
+                self.beat(now, HeartbeatEvent::ProbeAnswered { subject })
+            }
             MembershipFrame::Gone => self.end(),
         });
         actions
@@ -86,7 +93,12 @@ impl Membership {
         }
     }
 
-    fn on_join(&mut self, now: Millis, from: NodeId, info: &crate::identity::NodeInfo) -> Vec<MembershipAction> {
+    fn on_join(
+        &mut self,
+        now: Millis,
+        from: NodeId,
+        info: &crate::identity::NodeInfo,
+    ) -> Vec<MembershipAction> {
         if info.id != from || matches!(self.enter(info), Entered::Refused | Entered::Gone) {
             return Vec::new();
         }
@@ -247,7 +259,8 @@ impl Membership {
         let present = self.members().filter(|member| member.status.is_present() && member.id() != self.me.id);
         let (cut_off, reachable): (Vec<NodeId>, Vec<NodeId>) =
             present.map(Member::id).partition(|id| suspects.contains(id));
-        let unaware: Vec<NodeId> = reachable.iter().copied().filter(|id| !self.state.seen.contains(id)).collect();
+        let unaware: Vec<NodeId> =
+            reachable.iter().copied().filter(|id| !self.state.seen.contains(id)).collect();
         let choice = match random % 8 {
             0 => [&cut_off, &reachable],
             1 | 2 => [&reachable, &cut_off],

@@ -1,6 +1,6 @@
 //! The numbers of membership. Every default is the one that the requirements name.
 
-use super::split_brain::Strategy;
+use super::split_brain::SplitStrategy;
 use super::{HeartbeatSettings, LeaderRule};
 use crate::time::Millis;
 
@@ -14,12 +14,13 @@ pub struct MembershipSettings {
     /// How long a view must stand still before a split is judged.
     pub stable_after: Millis,
     /// Which side of a split keeps its sessions.
-    pub strategy: Strategy,
+    pub strategy: SplitStrategy,
     /// Who of those who are up leads.
     pub leader: LeaderRule,
     /// How long the removed are remembered in gossip. Later each node remembers the ids by itself.
     pub tombstone_life: Millis,
-    /// How long a node with seeds waits for one to answer before it lets itself in.
+    /// How long a node that knows of others, or has not seen the directory, waits for one to answer before it lets
+    /// itself in.
     pub join_patience: Millis,
 }
 
@@ -29,7 +30,7 @@ impl Default for MembershipSettings {
             gossip_period: Millis(1_000),
             heartbeat: HeartbeatSettings::default(),
             stable_after: Millis(20_000),
-            strategy: Strategy::KeepMajority,
+            strategy: SplitStrategy::KeepMajority,
             leader: LeaderRule::LowestAddress,
             tombstone_life: Millis(600_000),
             join_patience: Millis(5_000),

@@ -36,9 +36,8 @@ impl SplitBrain for KeepMajority {
         match sides.ours.len().cmp(&sides.theirs.len()) {
             core::cmp::Ordering::Greater => true,
             core::cmp::Ordering::Less => false,
-            core::cmp::Ordering::Equal => {
-                lowest(&sides.ours).is_some_and(|ours| lowest(&sides.theirs).is_none_or(|theirs| ours < theirs))
-            }
+            core::cmp::Ordering::Equal => lowest(&sides.ours)
+                .is_some_and(|ours| lowest(&sides.theirs).is_none_or(|theirs| ours < theirs)),
         }
     }
 }
@@ -63,14 +62,15 @@ pub struct KeepOldest;
 
 impl SplitBrain for KeepOldest {
     fn ours_wins(&self, sides: &Sides<'_>) -> bool {
-        let oldest = |side: &[&Member]| side.iter().map(|m| (m.up_number, m.info.address.clone(), m.id())).min();
+        let oldest =
+            |side: &[&Member]| side.iter().map(|m| (m.up_number, m.info.address.clone(), m.id())).min();
         oldest(&sides.ours).is_some_and(|ours| oldest(&sides.theirs).is_none_or(|theirs| ours < theirs))
     }
 }
 
 /// Which of our own strategies a node follows; all nodes of a cluster follow the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Strategy {
+pub enum SplitStrategy {
     /// [`KeepMajority`].
     #[default]
     KeepMajority,
@@ -80,7 +80,7 @@ pub enum Strategy {
     KeepOldest,
 }
 
-impl SplitBrain for Strategy {
+impl SplitBrain for SplitStrategy {
     fn ours_wins(&self, sides: &Sides<'_>) -> bool {
         match *self {
             Self::KeepMajority => KeepMajority.ours_wins(sides),
@@ -113,7 +113,7 @@ mod tests {
     /// Proves: R150, R151, R153
     #[test]
     fn the_majority_is_kept() {
-        let default = Strategy::default();
+        let default = SplitStrategy::default();
         assert!(wins(&default, &[3, 4, 5], &[1, 2]));
         assert!(!wins(&default, &[1, 2], &[3, 4, 5]));
     }
@@ -128,17 +128,20 @@ mod tests {
     /// Proves: R496
     #[test]
     fn a_quorum_is_kept_and_two_quorums_keep_everybody() {
-        let quorum = Strategy::StaticQuorum(2);
+        let quorum = SplitStrategy::StaticQuorum(2);
         assert!(wins(&quorum, &[1, 2], &[3]));
         assert!(!wins(&quorum, &[3], &[1, 2]));
-        assert!(!wins(&quorum, &[1, 2], &[3, 4]), "the quorum is too small for this cluster: nobody is revoked");
+        assert!(
+            !wins(&quorum, &[1, 2], &[3, 4]),
+            "the quorum is too small for this cluster: nobody is revoked"
+        );
     }
 
     /// Proves: R496
     #[test]
     fn the_side_of_the_oldest_is_kept() {
-        assert!(wins(&Strategy::KeepOldest, &[9], &[1, 2, 3]));
-        assert!(!wins(&Strategy::KeepOldest, &[1, 2, 3], &[9]));
+        assert!(wins(&SplitStrategy::KeepOldest, &[9], &[1, 2, 3]));
+        assert!(!wins(&SplitStrategy::KeepOldest, &[1, 2, 3], &[9]));
     }
 
     proptest! {
@@ -150,10 +153,10 @@ mod tests {
                 ids.map(|(id, _)| id).collect()
             };
             let (a, b) = (side(true), side(false));
-            for strategy in [Strategy::KeepMajority, Strategy::StaticQuorum(size), Strategy::KeepOldest] {
+            for strategy in [SplitStrategy::KeepMajority, SplitStrategy::StaticQuorum(size), SplitStrategy::KeepOldest] {
                 let both = (wins(&strategy, &a, &b), wins(&strategy, &b, &a));
                 prop_assert!(both != (true, true));
-                prop_assert!(matches!(strategy, Strategy::StaticQuorum(_)) || both.0 || both.1);
+                prop_assert!(matches!(strategy, SplitStrategy::StaticQuorum(_)) || both.0 || both.1);
             }
         }
     }

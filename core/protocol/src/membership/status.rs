@@ -97,7 +97,8 @@ mod tests {
         ];
         for from in MemberStatus::ALL {
             for to in MemberStatus::ALL {
-                let expected = if legal.contains(&(from, to)) { Ok(to) } else { Err(IllegalStep { from, to }) };
+                let expected =
+                    if legal.contains(&(from, to)) { Ok(to) } else { Err(IllegalStep { from, to }) };
                 assert_eq!(from.step(to), expected);
             }
         }
