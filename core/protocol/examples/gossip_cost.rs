@@ -24,14 +24,14 @@ fn main() {
 
 fn row(size: usize) {
     let mut cluster = Cluster::new(size as u64);
-    (0..size).for_each(|_| drop(cluster.start()));
+    (0..size).for_each(|_| _ = cluster.start());
     let began = cluster.now;
     assert!(cluster.run_until(600_000, Cluster::agrees), "{size} nodes did not find together");
     let formed = cluster.now.since(began).0 as f64 / 1_000.0;
     cluster.run(20_000);
     let quiet = per_second(&mut cluster, 20, |_| {});
     let loaded = per_second(&mut cluster, 20, measure_loads);
-    let (join, join_rounds) = until_agreed(&mut cluster, |cluster| drop(cluster.start()));
+    let (join, join_rounds) = until_agreed(&mut cluster, |cluster| _ = cluster.start());
     cluster.run(10_000);
     let (death, death_rounds) = until_agreed(&mut cluster, |cluster| cluster.kill(3));
     println!(

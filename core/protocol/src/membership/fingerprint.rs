@@ -39,6 +39,7 @@ impl GossipState {
     }
 
     fn divided(&self, parts: usize) -> (u64, Vec<u64>) {
+        let parts = parts.max(1);
         let mut sums = vec![0u64; parts];
         let mut add = |id: NodeId, print: u64| {
             let sum = &mut sums[part_of(id, parts)];

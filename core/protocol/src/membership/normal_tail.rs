@@ -6,6 +6,9 @@
 
 /// −log₁₀(1 − CDF(y)) of the standard normal distribution.
 pub(super) fn minus_log10_of_tail(y: f64) -> f64 {
+    if y < NOTHING_BELOW {
+        return 0.0;
+    }
     if y < 0.0 {
         // Below the mean the tail is nearly everything: one minus the other tail loses nothing.
         let other = tail_ratio(-y) / (SQRT_TAU * exp(y * y / 2.0));
@@ -87,6 +90,8 @@ const LN_10: f64 = core::f64::consts::LN_10;
 const SQRT_TAU: f64 = 2.506_628_274_631_000_5;
 /// Up to here the series is exact enough, from here on the fraction converges fast.
 const SERIES_BELOW: f64 = 3.0;
+/// The other tail is smaller than any number here.
+const NOTHING_BELOW: f64 = -37.0;
 const FRACTION_DEPTH: u32 = 60;
 const MAX_HALVINGS: u32 = 12;
 const MANTISSA_BITS: u32 = 52;
@@ -125,7 +130,8 @@ mod tests {
 
     #[test]
     fn far_values_stay_finite_and_in_order() {
-        let values = [0.0, 1e-9, 3.0 - 1e-12, 3.0, 40.0, 1e3, 1e9].map(minus_log10_of_tail);
+        let values =
+            [-1e9, -38.0, -36.0, 0.0, 1e-9, 3.0 - 1e-12, 3.0, 40.0, 1e3, 1e9].map(minus_log10_of_tail);
         assert!(values.iter().all(|value| value.is_finite()));
         assert!(values.windows(2).all(|pair| pair[0] <= pair[1]));
     }

@@ -193,12 +193,12 @@ impl Membership {
 
     /// What this view holds in the parts that differ from `theirs`, up to the size of a frame; everything if none does.
     fn delta(&self, now: Millis, theirs: &[u32], wants_answer: bool) -> Delta {
-        let count = theirs.len();
+        let count = theirs.len().max(1);
         let Fingerprints { whole, parts } = self.state.fingerprints(count);
         let nothing_differs = parts == theirs;
         let differs = |id: NodeId| {
             let part = part_of(id, count);
-            nothing_differs || parts[part] != theirs[part]
+            nothing_differs || parts.get(part) != theirs.get(part)
         };
         let mut room = MAX_DELTA;
         let mut members = Vec::new();
@@ -249,7 +249,7 @@ impl Membership {
         let mut least: Vec<(u8, NodeId)> = told_loads.iter().map(|(id, told)| (*told, *id)).collect();
         least.sort_unstable();
         least.truncate(Digest::MAX_LOADS);
-        least.iter().for_each(|(told, id)| drop(told_loads.insert(*id, told + 1)));
+        least.iter().for_each(|(told, id)| _ = told_loads.insert(*id, told + 1));
         least.into_iter().filter_map(|(_, id)| Some((id, state.load(id)?))).collect()
     }
 

@@ -73,7 +73,7 @@ impl Cluster {
     /// A cluster of `count` nodes that has found together.
     pub fn formed(seed: u64, count: usize) -> Self {
         let mut cluster = Self::new(seed);
-        (0..count).for_each(|_| drop(cluster.start()));
+        (0..count).for_each(|_| _ = cluster.start());
         assert!(cluster.run_until(120_000, Cluster::agrees), "{count} nodes did not find together");
         cluster.nodes.iter_mut().for_each(|node| node.events.clear());
         cluster

@@ -16,8 +16,8 @@ fn nodes(ids: &[u64]) -> BTreeSet<NodeId> {
 /// A view of nodes 1 to `count`, all up, seen by nobody.
 fn up(count: u64) -> GossipState {
     let mut state = GossipState::new();
-    (1..=count).for_each(|id| drop(state.enter(&info(id))));
-    (1..=count).for_each(|id| drop(state.let_in(node(1), node(id))));
+    (1..=count).for_each(|id| _ = state.enter(&info(id)));
+    (1..=count).for_each(|id| _ = state.let_in(node(1), node(id)));
     state
 }
 
@@ -56,21 +56,29 @@ fn any_step() -> impl Strategy<Value = Step> {
 
 fn apply(state: &mut GossipState, step: &Step) {
     match step {
-        Step::Enter(id) => drop(state.enter(&info(*id))),
-        Step::Status(by, id, status) if state.member(node(*by)).is_some() => {
-            drop(state.step_by(node(*by), node(*id), *status));
+        Step::Enter(id) => {
+            _ = state.enter(&info(*id));
         }
-        Step::LetIn(by, id) if state.member(node(*by)).is_some() => drop(state.let_in(node(*by), node(*id))),
+        Step::Status(by, id, status) if state.member(node(*by)).is_some() => {
+            _ = state.step_by(node(*by), node(*id), *status);
+        }
+        Step::LetIn(by, id) if state.member(node(*by)).is_some() => {
+            _ = state.let_in(node(*by), node(*id));
+        }
         Step::Observe(by, ids) if state.member(node(*by)).is_some() => {
             let known = nodes(ids).into_iter().filter(|id| state.member(*id).is_some()).collect();
             state.observe(node(*by), known);
         }
         Step::Bury(id, until) => state.bury(node(*id), Millis(*until)),
-        Step::See(id) => drop(state.see(node(*id))),
-        Step::Load(id, counter) => {
-            drop(state.note_load(node(*id), NodeLoad { counter: *counter, ..NodeLoad::default() }));
+        Step::See(id) => {
+            _ = state.see(node(*id));
         }
-        Step::HandOff(id) => drop(state.hand_off(node(*id))),
+        Step::Load(id, counter) => {
+            _ = state.note_load(node(*id), NodeLoad { counter: *counter, ..NodeLoad::default() });
+        }
+        Step::HandOff(id) => {
+            _ = state.hand_off(node(*id));
+        }
         Step::Status(..) | Step::LetIn(..) | Step::Observe(..) => {}
     }
 }
@@ -175,7 +183,7 @@ fn tombstones_are_pruned_in_time_and_within_their_bound() {
     (10..20).for_each(|id| state.bury(node(id), Millis(id)));
     assert_eq!(state.prune(Millis(12)), nodes(&[10, 11, 12]));
     let many = GossipState::MAX_TOMBSTONES as u64;
-    (100..100 + many).for_each(|id| drop(state.tombstones.insert(node(id), Millis(1_000))));
+    (100..100 + many).for_each(|id| _ = state.tombstones.insert(node(id), Millis(1_000)));
     assert_eq!(state.prune(Millis(12)), nodes(&[13, 14, 15, 16, 17, 18, 19]), "the soonest first");
     assert_eq!(state.tombstones.len(), GossipState::MAX_TOMBSTONES);
 }
@@ -202,14 +210,14 @@ fn a_view_is_converged_once_all_with_a_say_who_can_be_reached_have_seen_it() {
     state.step_by(node(2), node(2), MemberStatus::Leaving);
     assert!(!state.is_converged(node(1)), "a new word has to be seen anew");
     state.observe(node(1), nodes(&[3]));
-    [1, 2].iter().for_each(|id| drop(state.see(node(*id))));
+    [1, 2].iter().for_each(|id| _ = state.see(node(*id)));
     assert!(state.is_converged(node(1)), "the suspected are not waited for");
 }
 
 #[test]
 fn before_anybody_is_up_the_joining_must_agree() {
     let mut state = GossipState::new();
-    [1, 2].iter().for_each(|id| drop(state.enter(&info(*id))));
+    [1, 2].iter().for_each(|id| _ = state.enter(&info(*id)));
     state.see(node(1));
     assert!(!state.is_converged(node(1)));
     state.see(node(2));
