@@ -17,6 +17,7 @@ pub mod datacenter;
 pub mod hash;
 pub mod identity;
 pub mod link;
+pub mod membership;
 pub mod message;
 pub mod peer;
 pub mod placement;

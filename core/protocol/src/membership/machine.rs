@@ -1,0 +1,336 @@
+//! Membership of one node: the machine that a shell drives.
+//!
+//! [`Membership`] holds the node's view, watches others, gossips, and does the leader's duties when this node leads.
+//! It decides who is suspected and who is let in; who is *down* it takes from the directory
+//! ([`MembershipEvent::SessionEnded`]). It does no I/O, reads no clock and draws no random number.
+//!
+//! Invariant: nobody becomes `Down` by gossip's own judgement: only by the end of a session, or because another node
+//! stands at the same address.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use super::forgotten::Forgotten;
+use super::published::{self, Present, Published};
+use super::{
+    Entered, GossipState, HeartbeatAction, HeartbeatEvent, HeartbeatMachine, Member, MemberEvent,
+    MemberStatus, MembershipAction, MembershipEvent, MembershipFrame, MembershipSettings, NodeLoad,
+    SplitWatch, leader_among,
+};
+use crate::identity::{NodeAddress, NodeId, NodeInfo};
+use crate::time::Millis;
+
+/// The membership of one node, from its start until it is down or has left; a node that rejoins makes another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Membership {
+    pub(super) me: NodeInfo,
+    pub(super) settings: MembershipSettings,
+    pub(super) state: GossipState,
+    pub(super) heartbeat: HeartbeatMachine,
+    pub(super) split: SplitWatch,
+    pub(super) forgotten: Forgotten,
+    pub(super) seeds: BTreeSet<NodeAddress>,
+    /// Whether anybody's view has been taken over, or was found to be the same.
+    pub(super) has_met_others: bool,
+    pub(super) has_seen_directory: bool,
+    pub(super) started_at: Millis,
+    pub(super) next_gossip: Millis,
+    /// How often each load was passed on since it was news.
+    pub(super) told_loads: BTreeMap<NodeId, u8>,
+    published: Published,
+    heartbeat_due: Millis,
+    /// Whether the view may have changed since it was last looked at as a whole.
+    pub(super) changed: bool,
+    is_over: bool,
+}
+
+impl Membership {
+    /// The membership of node `me`, which begins to join at `now`. `me.id` is the id of the node's session.
+    pub fn new(now: Millis, me: NodeInfo, settings: MembershipSettings) -> (Self, Vec<MembershipAction>) {
+        let mut state = GossipState::new();
+        state.enter(&me);
+        let mut membership = Self {
+            heartbeat: HeartbeatMachine::new(now, me.id, settings.heartbeat),
+            split: SplitWatch::new(settings.stable_after),
+            forgotten: Forgotten::default(),
+            seeds: BTreeSet::new(),
+            has_met_others: false,
+            has_seen_directory: false,
+            started_at: now,
+            next_gossip: now,
+            told_loads: BTreeMap::new(),
+            published: Published::default(),
+            heartbeat_due: now,
+            changed: true,
+            is_over: false,
+            me,
+            settings,
+            state,
+        };
+        let actions = membership.settle(now);
+        (membership, actions)
+    }
+
+    /// Takes one event at time `now` and returns what to do about it, in order. After
+    /// [`MembershipAction::SelfDown`] or [`MembershipAction::SelfLeft`] nothing is answered any more.
+    pub fn handle(&mut self, now: Millis, event: MembershipEvent) -> Vec<MembershipAction> {
+        if self.is_over {
+            return Vec::new();
+        }
+        let mut actions = match event {
+            MembershipEvent::Wake { random } => self.on_wake(now, random),
+            MembershipEvent::JoinThrough(seeds) => self.on_join_through(seeds),
+            MembershipEvent::Announced(info) => self.on_announced(&info),
+            MembershipEvent::DirectoryListed => self.on_directory_listed(),
+            MembershipEvent::SessionEnded(node) => self.on_session_ended(now, node),
+            MembershipEvent::Received { from, frame } => self.on_received(now, from, frame),
+            MembershipEvent::Traffic(from) => self.beat(now, HeartbeatEvent::Life(from)),
+            MembershipEvent::LoadMeasured(load) => self.on_load(load),
+            MembershipEvent::LeaveRequested => self.on_leave_requested(),
+            MembershipEvent::HandedOff => self.on_handed_off(),
+        };
+        actions.extend(self.settle(now));
+        actions
+    }
+
+    /// The node's own id.
+    pub const fn id(&self) -> NodeId {
+        self.me.id
+    }
+
+    /// The view.
+    pub const fn view(&self) -> &GossipState {
+        &self.state
+    }
+
+    /// The members, the removed left out, in the order of their ids.
+    pub fn members(&self) -> impl Iterator<Item = &Member> + Clone {
+        self.state.members()
+    }
+
+    /// The node's own status; `Removed` once it is over.
+    pub fn status(&self) -> MemberStatus {
+        let known = self.state.member(self.me.id).filter(|_| !self.is_over);
+        known.map_or(MemberStatus::Removed, |member| member.status)
+    }
+
+    /// Where a member is reached.
+    pub fn address(&self, node: NodeId) -> Option<&NodeAddress> {
+        self.state.member(node).map(|member| &member.info.address)
+    }
+
+    /// Whether a member is suspected, by this node or by one that it reaches.
+    pub fn is_suspect(&self, node: NodeId) -> bool {
+        self.state.suspects(self.me.id).contains(&node)
+    }
+
+    /// The nodes that are there and not suspected, this one among them.
+    pub fn reachable(&self) -> BTreeSet<NodeId> {
+        published::reachable(&self.state, &self.state.suspects(self.me.id))
+    }
+
+    /// Who leads, as this node sees it.
+    pub fn leader(&self) -> Option<NodeId> {
+        let suspects = self.state.suspects(self.me.id);
+        leader_among(&self.settings.leader, self.members().filter(|member| !suspects.contains(&member.id())))
+    }
+
+    /// Whether everybody with a say has seen the view as it stands.
+    pub fn is_converged(&self) -> bool {
+        self.state.is_converged(self.me.id)
+    }
+
+    /// What a node last said about its load.
+    pub fn load(&self, node: NodeId) -> Option<NodeLoad> {
+        self.state.load(node)
+    }
+
+    fn on_wake(&mut self, now: Millis, random: u64) -> Vec<MembershipAction> {
+        let mut actions = Vec::new();
+        if now >= self.heartbeat_due {
+            actions.extend(self.beat(now, HeartbeatEvent::Wake { random }));
+        }
+        if now >= self.next_gossip {
+            self.next_gossip = now + self.settings.gossip_period;
+            self.forget_the_removed(now);
+            actions.extend(self.gossip(random));
+            // Patience with seeds may have run out.
+            self.changed = true;
+        }
+        actions.extend(self.judge_split(now));
+        actions
+    }
+
+    fn on_join_through(&mut self, seeds: Vec<NodeAddress>) -> Vec<MembershipAction> {
+        let others = seeds.into_iter().filter(|seed| *seed != self.me.address);
+        self.seeds.extend(others);
+        self.ask_seeds()
+    }
+
+    fn on_announced(&mut self, info: &NodeInfo) -> Vec<MembershipAction> {
+        let refused = self.enter(info) == Entered::Refused;
+        refused.then_some(MembershipAction::Publish(MemberEvent::Refused(info.id))).into_iter().collect()
+    }
+
+    fn on_directory_listed(&mut self) -> Vec<MembershipAction> {
+        (self.has_seen_directory, self.changed) = (true, true);
+        Vec::new()
+    }
+
+    /// A node whose id is removed stays so, also if its tombstone was forgotten. One that takes an address over
+    /// proves that whoever stood there is gone.
+    pub(super) fn enter(&mut self, info: &NodeInfo) -> Entered {
+        if self.forgotten.contains(info.id) {
+            return Entered::Gone;
+        }
+        let entered = self.state.enter(info);
+        if entered == Entered::New {
+            self.changed = true;
+            let stood_there = self.members().filter(|member| {
+                member.info.address == info.address
+                    && member.id() != info.id
+                    && member.status != MemberStatus::Joining
+            });
+            let replaced: Vec<NodeId> = stood_there.map(Member::id).collect();
+            for node in replaced {
+                self.state.step_by(self.me.id, node, MemberStatus::Down);
+            }
+        }
+        entered
+    }
+
+    fn on_session_ended(&mut self, now: Millis, node: NodeId) -> Vec<MembershipAction> {
+        if node == self.me.id {
+            return self.end();
+        }
+        let has_gone = |member: &Member| member.status == MemberStatus::Exiting || member.handed_off;
+        let is_down = self.state.member(node).is_some_and(|member| !has_gone(member));
+        if is_down {
+            self.changed |= self.state.step(node, MemberStatus::Down);
+        } else if !self.forgotten.contains(node) && !self.state.is_buried(node) {
+            self.state.bury(node, now + self.settings.tombstone_life);
+            self.changed = true;
+        }
+        Vec::new()
+    }
+
+    fn on_load(&mut self, load: NodeLoad) -> Vec<MembershipAction> {
+        let counter = self.load(self.me.id).map_or(0, |known| known.counter).saturating_add(1);
+        self.note_load(self.me.id, NodeLoad { counter, ..load });
+        Vec::new()
+    }
+
+    fn on_leave_requested(&mut self) -> Vec<MembershipAction> {
+        self.changed |= self.state.step_by(self.me.id, self.me.id, MemberStatus::Leaving);
+        Vec::new()
+    }
+
+    fn on_handed_off(&mut self) -> Vec<MembershipAction> {
+        if self.status() == MemberStatus::Leaving {
+            self.changed |= self.state.hand_off(self.me.id);
+        }
+        Vec::new()
+    }
+
+    /// Hands an event to the heartbeats and carries out what they ask for.
+    pub(super) fn beat(&mut self, now: Millis, event: HeartbeatEvent) -> Vec<MembershipAction> {
+        let mut actions = Vec::new();
+        let mut send = |to, frame| actions.push(MembershipAction::Send { to, frame });
+        for action in self.heartbeat.handle(now, event) {
+            match action {
+                HeartbeatAction::SendHeartbeat(to) => send(to, MembershipFrame::Heartbeat),
+                HeartbeatAction::AskProbe { helper, subject } => {
+                    send(helper, MembershipFrame::ProbeRequest { subject });
+                }
+                HeartbeatAction::AnswerProbe { to, subject } => {
+                    send(to, MembershipFrame::ProbeAnswer { subject })
+                }
+                HeartbeatAction::Unreachable(_) | HeartbeatAction::ReachableAgain(_) => self.changed = true,
+                HeartbeatAction::WakeAt(at) => self.heartbeat_due = at,
+            }
+        }
+        actions
+    }
+
+    /// Draws the consequences of what changed, until nothing changes any more.
+    fn settle(&mut self, now: Millis) -> Vec<MembershipAction> {
+        let mut actions = Vec::new();
+        for _ in 0..MAX_CONSEQUENCES {
+            if self.is_over || !core::mem::take(&mut self.changed) {
+                break;
+            }
+            actions.extend(self.draw_consequences(now));
+        }
+        if !self.is_over {
+            actions.push(MembershipAction::WakeAt(self.next_wake().max(now)));
+        }
+        actions
+    }
+
+    fn draw_consequences(&mut self, now: Millis) -> Vec<MembershipAction> {
+        let me = self.me.id;
+        self.state.observe(me, self.heartbeat.unreachable());
+        self.state.see(me);
+        if self.is_expelled() {
+            return self.end();
+        }
+        self.do_duties(now);
+        self.state.see(me);
+        let suspects = self.state.suspects(me);
+        let leader = self.leader();
+        let present = Present { me, state: &self.state, suspects: suspects.clone(), leader };
+        let mut actions = self.published.catch_up(present);
+        actions.extend(self.watch_members(now, suspects));
+        self.look_at_split(now);
+        if self.has_left() {
+            actions.extend(self.end());
+        }
+        actions
+    }
+
+    fn watch_members(&mut self, now: Millis, suspected: BTreeSet<NodeId>) -> Vec<MembershipAction> {
+        let present = self.members().filter(|member| member.status.is_present()).map(Member::id).collect();
+        let before = self.heartbeat.unreachable();
+        let actions = self.beat(now, HeartbeatEvent::Nodes { present, suspected });
+        self.changed |= before != self.heartbeat.unreachable();
+        actions
+    }
+
+    /// Whether others have taken this node off: by the end of its session, as they saw it.
+    fn is_expelled(&self) -> bool {
+        self.state.member(self.me.id).is_none_or(|member| member.status >= MemberStatus::Down)
+    }
+
+    /// Whether everybody knows that this node is exiting.
+    fn has_left(&self) -> bool {
+        self.status() == MemberStatus::Exiting && self.is_converged()
+    }
+
+    /// This node is no member any more: by its own wish, or because its session has ended.
+    pub(super) fn end(&mut self) -> Vec<MembershipAction> {
+        let was_leaving = self
+            .state
+            .member(self.me.id)
+            .is_some_and(|member| matches!(member.status, MemberStatus::Leaving | MemberStatus::Exiting));
+        self.is_over = true;
+        let action = if was_leaving { MembershipAction::SelfLeft } else { MembershipAction::SelfDown };
+        alloc::vec![action]
+    }
+
+    fn forget_the_removed(&mut self, now: Millis) {
+        let due = self.state.prune(now);
+        self.changed |= !due.is_empty();
+        self.forgotten.extend(due);
+    }
+
+    fn next_wake(&self) -> Millis {
+        let due = self.next_gossip.min(self.heartbeat_due);
+        self.split.due().map_or(due, |split| due.min(split))
+    }
+}
+
+/// A consequence may have consequences (the only node lets itself in), but never this many.
+const MAX_CONSEQUENCES: usize = 8;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,324 @@
+//! Many membership machines in one simulated network and one simulated directory, without threads or clocks.
+//!
+//! Frames are encoded and decoded on their way, delayed, lost and cut off as told; the same seed gives the same run.
+#![allow(dead_code)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use archipelago_protocol::identity::{NodeId, NodeInfo};
+use archipelago_protocol::membership::{
+    MemberEvent, MemberStatus, Membership, MembershipAction, MembershipEvent, MembershipFrame,
+    MembershipSettings,
+};
+use archipelago_protocol::time::Millis;
+
+/// A simulated cluster; nodes are named by their place.
+pub struct Cluster {
+    pub now: Millis,
+    pub nodes: Vec<Node>,
+    pub settings: MembershipSettings,
+    /// How many of a thousand frames are lost.
+    pub loss_permille: u64,
+    /// The longest delay of a frame.
+    pub max_delay: u64,
+    /// Whether the directory tells nodes of each other.
+    pub discovery: bool,
+    /// How long after a death or a revocation a session counts as ended.
+    pub session_end: Millis,
+    cut: BTreeSet<(usize, usize)>,
+    random: u64,
+    due: BTreeMap<(Millis, u64), Due>,
+    sequence: u64,
+}
+
+pub struct Node {
+    pub info: NodeInfo,
+    pub membership: Membership,
+    pub is_running: bool,
+    pub events: Vec<(Millis, MemberEvent)>,
+    pub revoked: BTreeSet<NodeId>,
+    pub is_down: bool,
+    pub has_left: bool,
+    pub bytes_sent: u64,
+    pub frames_sent: u64,
+    paused_until: Millis,
+    wakes_at: Millis,
+    has_session: bool,
+}
+
+enum Due {
+    Wake(usize),
+    Frame { from: usize, to: usize, bytes: Vec<u8> },
+    Tell { to: usize, event: MembershipEvent },
+    EndSession(usize),
+}
+
+impl Cluster {
+    pub fn new(seed: u64) -> Self {
+        Self {
+            now: Millis(1_000),
+            nodes: Vec::new(),
+            settings: MembershipSettings::default(),
+            loss_permille: 0,
+            max_delay: 20,
+            discovery: true,
+            session_end: Millis(6_500),
+            cut: BTreeSet::new(),
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            due: BTreeMap::new(),
+            sequence: 0,
+        }
+    }
+
+    /// A cluster of `count` nodes that has found together.
+    pub fn formed(seed: u64, count: usize) -> Self {
+        let mut cluster = Self::new(seed);
+        (0..count).for_each(|_| _ = cluster.start());
+        assert!(cluster.run_until(120_000, Cluster::agrees), "{count} nodes did not find together");
+        cluster.nodes.iter_mut().for_each(|node| node.events.clear());
+        cluster
+    }
+
+    /// Starts another node with a session; answers its place.
+    pub fn start(&mut self) -> usize {
+        let place = self.nodes.len();
+        self.start_at(&format!("node-{place:05}:4710"))
+    }
+
+    pub fn start_at(&mut self, address: &str) -> usize {
+        let place = self.nodes.len();
+        let info = NodeInfo {
+            id: NodeId::new(self.draw()),
+            name: format!("node-{place}"),
+            address: address.parse().unwrap(),
+            roles: BTreeSet::new(),
+            version: "0.1.0".into(),
+        };
+        let (membership, actions) = Membership::new(self.now, info.clone(), self.settings.clone());
+        self.nodes.push(Node {
+            info: info.clone(),
+            membership,
+            is_running: true,
+            events: Vec::new(),
+            revoked: BTreeSet::new(),
+            is_down: false,
+            has_left: false,
+            bytes_sent: 0,
+            frames_sent: 0,
+            paused_until: Millis::ZERO,
+            wakes_at: Millis::ZERO,
+            has_session: true,
+        });
+        if self.discovery {
+            for other in (0..place).filter(|other| self.nodes[*other].has_session).collect::<Vec<_>>() {
+                self.tell_soon(other, MembershipEvent::Announced(info.clone()));
+                let known = self.nodes[other].info.clone();
+                self.tell_soon(place, MembershipEvent::Announced(known));
+            }
+            self.schedule(Millis(250), Due::Tell { to: place, event: MembershipEvent::DirectoryListed });
+        }
+        self.carry_out(place, actions);
+        place
+    }
+
+    /// The process is gone from one moment to the next; its session ends later.
+    pub fn kill(&mut self, place: usize) {
+        self.nodes[place].is_running = false;
+        self.schedule(self.session_end, Due::EndSession(place));
+    }
+
+    /// The process stands still for a while; what reaches it waits.
+    pub fn pause(&mut self, place: usize, length: u64) {
+        self.nodes[place].paused_until = self.now + Millis(length);
+    }
+
+    pub fn leave(&mut self, place: usize) {
+        self.tell(place, MembershipEvent::LeaveRequested);
+        self.tell(place, MembershipEvent::HandedOff);
+    }
+
+    /// Nothing gets from one node to the other any more; the way back is not touched.
+    pub fn cut_one_way(&mut self, from: usize, to: usize) {
+        self.cut.insert((from, to));
+    }
+
+    /// Nothing gets from one side to the other.
+    pub fn split(&mut self, ours: &[usize]) {
+        for a in 0..self.nodes.len() {
+            for b in (0..self.nodes.len()).filter(|b| ours.contains(&a) != ours.contains(b)) {
+                self.cut.insert((a, b));
+            }
+        }
+    }
+
+    pub fn heal(&mut self) {
+        self.cut.clear();
+    }
+
+    pub fn tell(&mut self, place: usize, event: MembershipEvent) {
+        let actions = self.nodes[place].membership.handle(self.now, event);
+        self.carry_out(place, actions);
+    }
+
+    pub fn run(&mut self, length: u64) {
+        let end = self.now + Millis(length);
+        while let Some(entry) = self.due.first_entry().filter(|entry| entry.key().0 <= end) {
+            let ((at, _), due) = entry.remove_entry();
+            self.now = self.now.max(at);
+            self.take(due);
+        }
+        self.now = end;
+    }
+
+    /// Runs until the condition holds, for at most `length`; whether it does.
+    pub fn run_until(&mut self, length: u64, holds: impl Fn(&Self) -> bool) -> bool {
+        let end = self.now + Millis(length);
+        while self.now < end && !holds(self) {
+            self.run(250);
+        }
+        holds(self)
+    }
+
+    pub fn running(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().filter(|node| node.is_running)
+    }
+
+    pub fn id(&self, place: usize) -> NodeId {
+        self.nodes[place].info.id
+    }
+
+    /// Whether all who run have the same view, hold each other up, suspect nobody and know that they agree.
+    pub fn agrees(&self) -> bool {
+        let expected: BTreeSet<NodeId> = self.running().map(|node| node.info.id).collect();
+        self.running().all(|node| {
+            let machine = &node.membership;
+            let up = machine
+                .members()
+                .filter(|member| member.status == MemberStatus::Up)
+                .map(|member| member.id());
+            up.collect::<BTreeSet<_>>() == expected
+                && machine.members().count() == expected.len()
+                && machine.reachable() == expected
+                && machine.is_converged()
+        })
+    }
+
+    /// Whether every running node but `place` itself has told this.
+    pub fn all_told(&self, wanted: impl Fn(&MemberEvent) -> bool) -> bool {
+        self.running().all(|node| node.events.iter().any(|(_, event)| wanted(event)))
+    }
+
+    pub fn any_told(&self, wanted: impl Fn(&MemberEvent) -> bool) -> bool {
+        self.running().any(|node| node.events.iter().any(|(_, event)| wanted(event)))
+    }
+
+    pub fn draw(&mut self) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn take(&mut self, due: Due) {
+        match due {
+            Due::Wake(place) if self.nodes[place].wakes_at > self.now => {}
+            Due::Wake(place) => {
+                let random = self.draw();
+                self.reach(place, Due::Wake(place), |_| MembershipEvent::Wake { random });
+            }
+            Due::Frame { from, to, bytes } => {
+                let sender = self.nodes[from].info.id;
+                let frame = MembershipFrame::decode(&bytes).expect("what a machine made can be read");
+                self.reach(to, Due::Frame { from, to, bytes }, |_| MembershipEvent::Received {
+                    from: sender,
+                    frame,
+                });
+            }
+            Due::Tell { to, event } => {
+                let again = Due::Tell { to, event: event.clone() };
+                self.reach(to, again, |_| event);
+            }
+            Due::EndSession(place) => self.end_session(place),
+        }
+    }
+
+    /// Hands an event to a node, or keeps it until the node moves again.
+    fn reach(&mut self, place: usize, due: Due, event: impl FnOnce(&Self) -> MembershipEvent) {
+        let node = &self.nodes[place];
+        if !node.is_running {
+            return;
+        }
+        if node.paused_until > self.now {
+            let wait = node.paused_until.since(self.now);
+            return self.schedule(wait, due);
+        }
+        let event = event(self);
+        self.tell(place, event);
+    }
+
+    fn end_session(&mut self, place: usize) {
+        if !std::mem::take(&mut self.nodes[place].has_session) {
+            return;
+        }
+        let id = self.id(place);
+        for other in 0..self.nodes.len() {
+            self.tell_soon(other, MembershipEvent::SessionEnded(id));
+        }
+    }
+
+    fn carry_out(&mut self, place: usize, actions: Vec<MembershipAction>) {
+        for action in actions {
+            match action {
+                MembershipAction::Send { to, frame } => {
+                    let to = self.nodes.iter().position(|node| node.info.id == to);
+                    to.into_iter().for_each(|to| self.send(place, to, &frame));
+                }
+                MembershipAction::SendToAddress { to, frame } => {
+                    let to = self.nodes.iter().position(|node| node.is_running && node.info.address == to);
+                    to.into_iter().for_each(|to| self.send(place, to, &frame));
+                }
+                MembershipAction::Revoke(id) => {
+                    self.nodes[place].revoked.insert(id);
+                    let subject = self.nodes.iter().position(|node| node.info.id == id);
+                    subject
+                        .into_iter()
+                        .for_each(|subject| self.schedule(self.session_end, Due::EndSession(subject)));
+                }
+                MembershipAction::Publish(event) => self.nodes[place].events.push((self.now, event)),
+                MembershipAction::Reachable(_) => {}
+                MembershipAction::SelfDown => {
+                    (self.nodes[place].is_running, self.nodes[place].is_down) = (false, true);
+                }
+                MembershipAction::SelfLeft => {
+                    (self.nodes[place].is_running, self.nodes[place].has_left) = (false, true);
+                    self.end_session(place);
+                }
+                MembershipAction::WakeAt(at) => {
+                    self.nodes[place].wakes_at = at;
+                    self.schedule(at.since(self.now), Due::Wake(place));
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, from: usize, to: usize, frame: &MembershipFrame) {
+        let bytes = frame.encode().expect("a machine makes no frame that is too long");
+        self.nodes[from].bytes_sent += bytes.len() as u64;
+        self.nodes[from].frames_sent += 1;
+        let is_lost = self.draw() % 1_000 < self.loss_permille;
+        if !is_lost && !self.cut.contains(&(from, to)) {
+            let delay = Millis(1 + self.draw() % self.max_delay);
+            self.schedule(delay, Due::Frame { from, to, bytes });
+        }
+    }
+
+    fn tell_soon(&mut self, to: usize, event: MembershipEvent) {
+        let delay = Millis(10 + self.draw() % 200);
+        self.schedule(delay, Due::Tell { to, event });
+    }
+
+    fn schedule(&mut self, wait: Millis, due: Due) {
+        self.sequence += 1;
+        self.due.insert((self.now + wait, self.sequence), due);
+    }
+}
