@@ -164,7 +164,7 @@ fn a_start_that_fails_leaves_nothing_behind() {
             (failed.err(), counter(&world).send(Tick).await)
         });
         let (failed, served) = run.output;
-        assert_eq!(served, Ok(1), "seed {seed}: after {failed:?}");
+        assert!(failed.is_none() || served == Ok(1), "seed {seed}: after {failed:?} there is {served:?}");
         failures += usize::from(failed.is_some());
     }
     assert!(failures > 0, "no start failed");

@@ -4,6 +4,7 @@ use std::fmt;
 
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::{NodeAddress, NodeId, NodeInfo};
+use archipelago_protocol::membership::MemberEvent;
 use tokio::sync::broadcast;
 
 /// Something that happened in the node.
@@ -37,6 +38,8 @@ pub enum Event {
         /// What it said about itself.
         member: NodeInfo,
     },
+    /// The view of the cluster has changed.
+    Membership(MemberEvent),
     /// Another node's session has ended, for ever: what it owned is free.
     SessionEnded {
         /// That node.

@@ -25,6 +25,7 @@ mod settings;
 pub use activation::Activation;
 pub use call::{Call, CallOptions, InCall, in_call, remaining};
 pub use catalog::{Factory, MessageTable};
+pub use cluster::ClusterMember;
 pub use events::{DeadLetter, Event, EventStream, Notice, RemoteDeadLetter, Subscription};
 pub use message::{AcceptedBy, BoxError, Lifecycle, NamedActor, RemoteMessage, VirtualActor};
 #[doc(hidden)]

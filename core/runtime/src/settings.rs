@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use archipelago_protocol::identity::NodeAddress;
+use archipelago_protocol::membership::MembershipSettings;
 use archipelago_protocol::placement::{ChooseNode, Spread};
 use archipelago_protocol::time::Millis;
 
@@ -45,6 +46,8 @@ pub struct NodeSettings {
     pub session_ttl: Millis,
     /// How often the session beats, at least three times in its life. Default 2 s.
     pub session_heartbeat: Millis,
+    /// How it takes part in the cluster, if it has a transport.
+    pub membership: MembershipSettings,
     /// Which nodes are asked to own what nobody owns. Default: spread evenly.
     pub placement: Arc<dyn ChooseNode>,
     /// The same for single kinds.
@@ -84,6 +87,7 @@ impl Default for NodeSettings {
             event_queue: 1_024,
             session_ttl: Millis(6_000),
             session_heartbeat: Millis(2_000),
+            membership: MembershipSettings::default(),
             placement: Arc::new(Spread),
             placement_by_kind: BTreeMap::new(),
             remote: RemoteSettings::default(),

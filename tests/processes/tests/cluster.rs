@@ -14,6 +14,7 @@ use actix::MessageResult;
 use archipelago::prelude::*;
 use archipelago_embedded::EmbeddedStore;
 use archipelago_process_tests::{node, settings};
+use archipelago_protocol::membership::MemberStatus;
 use archipelago_protocol::placement::Local;
 use archipelago_runtime::{Event, Node, NodeBuilder, NodeSettings, Notice};
 use futures_util::future::join_all;
@@ -60,15 +61,16 @@ async fn three(store: &Arc<EmbeddedStore>) -> [Node; 3] {
     nodes
 }
 
-/// Waits until `node` knows so many members.
+/// Waits until `node` knows so many members that take part.
 async fn knows(node: &Node, members: usize) {
-    for _ in 0..400 {
-        if node.members().len() == members {
+    for _ in 0..2_000 {
+        let known = node.members();
+        if known.len() == members && known.iter().all(|member| member.status == MemberStatus::Up) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("{} members instead of {members}", node.members().len());
+    panic!("{members} members are not up: {:?}", node.members());
 }
 
 async fn ask(node: &Node, key: usize) -> (u64, u64) {

@@ -21,6 +21,8 @@ pub struct Member {
 impl Member {
     /// The most bytes of a name, a version or a role.
     pub const MAX_TEXT: usize = 256;
+    /// The most kinds that a node may host.
+    pub const MAX_KINDS: usize = 1_024;
     /// The most roles.
     pub const MAX_ROLES: usize = 64;
 
@@ -55,12 +57,14 @@ impl Member {
             && info.version.len() <= Self::MAX_TEXT
             && info.roles.len() <= Self::MAX_ROLES
             && info.roles.iter().all(|role| role.len() <= Self::MAX_TEXT)
+            && info.kinds.len() <= Self::MAX_KINDS
+            && info.kinds.iter().all(|kind| kind.len() <= Self::MAX_TEXT)
     }
 }
 
 /// Any order will do: it decides between two descriptions of one id, which only a fault can bring about.
 fn order_of(info: &NodeInfo) -> impl Ord + '_ {
-    (&info.address, &info.name, &info.version, &info.roles)
+    (&info.address, &info.name, &info.version, &info.roles, &info.kinds)
 }
 
 /// How busy a node says it is, for placement.

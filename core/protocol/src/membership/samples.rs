@@ -17,6 +17,7 @@ pub(crate) fn info_at(id: u64, address: &str) -> NodeInfo {
         address: address.parse().unwrap(),
         roles: BTreeSet::new(),
         version: "0.1.0".into(),
+        kinds: Default::default(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
@@ -23,6 +24,8 @@ use crate::remote::{DataSink, SeatLocal};
 pub(crate) struct ArbiterShared {
     place: OnceLock<Place>,
     ingress: mpsc::Sender<Entry>,
+    /// How many actors were active when the arbiter last looked.
+    active: AtomicUsize,
 }
 
 /// What comes in from other threads.
@@ -60,11 +63,15 @@ impl ArbiterShared {
     /// The shared part of an arbiter with room for `bound` entries, and where they come out.
     pub(crate) fn new(bound: usize) -> (Self, mpsc::Receiver<Entry>) {
         let (ingress, entries) = mpsc::channel(bound.max(1));
-        (Self { place: OnceLock::new(), ingress }, entries)
+        (Self { place: OnceLock::new(), ingress, active: AtomicUsize::new(0) }, entries)
     }
 
     pub(super) fn place(&self) -> Option<Place> {
         self.place.get().copied()
+    }
+
+    pub(crate) fn active(&self) -> usize {
+        self.active.load(Ordering::Relaxed)
     }
 
     pub(crate) const fn ingress(&self) -> &mpsc::Sender<Entry> {
@@ -167,6 +174,8 @@ impl MainLoop {
             self.local.sweep_routes();
         }
         self.local.measure(self.entries.len());
+        let active = self.local.active_actors();
+        self.local.node().arbiter(self.local.index()).active.store(active, Ordering::Relaxed);
         self.look_at_drain(now);
         if came_in || worked || self.timer_is_due(now, cx) {
             // More may have come meanwhile; first the actors get their turn.

@@ -1,130 +1,97 @@
-//! Who is in the cluster, as the directory shows it: the nodes that announced themselves and have not ended.
+//! Who is in the cluster, readable from every thread.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use actix::{Actor, Addr, AsyncContext, Context, Handler};
-use archipelago_protocol::contract::{Entry, EntryId, WatchEvent, WatchScope};
+use actix::Addr;
 use archipelago_protocol::identity::{NodeId, NodeInfo};
-use archipelago_protocol::session::{ObserverEvent, Session};
-use archipelago_protocol::time::Millis;
-use metrics::gauge;
+use archipelago_protocol::membership::{MemberStatus, MembershipFrame, NodeLoad};
+use archipelago_protocol::session::Session;
 
-use super::monitor::{Judge, Monitor};
-use super::watching::{Watched, watch};
-use crate::events::Event;
-use crate::node::NodeShared;
+use super::actor::{Cluster, Hear, Plan};
+use super::monitor::{Blocked, Monitor};
 
-/// The nodes of the cluster, readable from every thread.
+/// A node of the cluster, as this one sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClusterMember {
+    /// What it says about itself.
+    pub info: NodeInfo,
+    /// Where it stands.
+    pub status: MemberStatus,
+    /// Whether it does not answer; nothing is decided by that alone.
+    pub suspect: bool,
+    /// How busy it is, if it has said so.
+    pub load: Option<NodeLoad>,
+}
+
+/// The nodes of the cluster.
 #[derive(Default)]
 pub(crate) struct Members {
-    nodes: RwLock<Arc<BTreeMap<NodeId, NodeInfo>>>,
+    view: RwLock<Arc<View>>,
+    cluster: OnceLock<Addr<Cluster>>,
     monitor: OnceLock<Addr<Monitor>>,
 }
 
+/// The cluster at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct View {
+    pub(crate) members: BTreeMap<NodeId, ClusterMember>,
+    pub(crate) leader: Option<NodeId>,
+    /// Nodes that may own nothing any more, because they have left or are gone.
+    pub(crate) departing: BTreeSet<NodeId>,
+}
+
 impl Members {
-    /// All of them, in the order of their ids. Empty until the directory has been read.
-    pub(crate) fn all(&self) -> Arc<BTreeMap<NodeId, NodeInfo>> {
-        Arc::clone(&self.nodes.read().unwrap_or_else(PoisonError::into_inner))
+    /// The cluster as it was seen last. Empty until the directory has been read.
+    pub(crate) fn view(&self) -> Arc<View> {
+        Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn show(&self, view: View) {
+        *self.view.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
     }
 
     /// Something cannot go on because of a session that has not ended: watch it (BLOCKED).
     pub(crate) fn blocked_by(&self, session: Session) {
         if let Some(monitor) = self.monitor.get() {
-            monitor.do_send(Judge(ObserverEvent::Blocked(session)));
+            monitor.do_send(Blocked(session));
         }
     }
 
-    pub(super) fn monitored_by(&self, monitor: Addr<Monitor>) {
+    /// Another node speaks about membership.
+    pub(crate) fn hear(&self, from: NodeId, frame: MembershipFrame) {
+        if let Some(cluster) = self.cluster.get() {
+            // A full mailbox drops it, as a lossy network would.
+            if cluster.try_send(Hear { from, frame }).is_err() {
+                metrics::counter!("archipelago_membership_dropped_total").increment(1);
+            }
+        }
+    }
+
+    /// This node is about to leave, or has nothing left.
+    pub(crate) fn plan(&self, plan: Plan) {
+        if let Some(cluster) = self.cluster.get() {
+            cluster.do_send(plan);
+        }
+    }
+
+    pub(super) fn followed_by(&self, cluster: Addr<Cluster>, monitor: Addr<Monitor>) {
         // Set once, when the control arbiter starts.
+        let _ = self.cluster.set(cluster);
         let _ = self.monitor.set(monitor);
     }
-
-    fn replace(&self, nodes: BTreeMap<NodeId, NodeInfo>) {
-        *self.nodes.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(nodes);
-    }
 }
 
-/// Follows the directory's list of nodes.
-pub(super) struct Follower {
-    node: Arc<NodeShared>,
-    monitor: Addr<Monitor>,
-    nodes: BTreeMap<NodeId, NodeInfo>,
-}
-
-impl Follower {
-    pub(super) const fn new(node: Arc<NodeShared>, monitor: Addr<Monitor>) -> Self {
-        Self { node, monitor, nodes: BTreeMap::new() }
+impl View {
+    /// Whether work may be given to a member: it takes part, and answers.
+    pub(crate) fn is_active(&self, node: NodeId) -> bool {
+        let active = |member: &ClusterMember| member.status == MemberStatus::Up && !member.suspect;
+        self.members.get(&node).is_some_and(active)
     }
 
-    fn take_in(&mut self, change: WatchEvent) {
-        let mut nodes = self.nodes.clone();
-        match change {
-            WatchEvent::Snapshot { entries, .. } => nodes = entries.into_iter().filter_map(named).collect(),
-            WatchEvent::Put { entry, .. } => nodes.extend(named(entry)),
-            WatchEvent::Gone { id: EntryId::Node(id), .. } => drop(nodes.remove(&id)),
-            WatchEvent::Gone { .. } => {}
-        }
-        self.change_to(nodes);
-    }
-
-    fn change_to(&mut self, nodes: BTreeMap<NodeId, NodeInfo>) {
-        let before = std::mem::replace(&mut self.nodes, nodes);
-        let came = self.nodes.values().filter(|info| !before.contains_key(&info.id));
-        came.for_each(|info| self.node.events().publish(Event::MemberJoined { member: info.clone() }));
-        let went = before.into_values().filter(|info| !self.nodes.contains_key(&info.id));
-        went.for_each(|member| self.node.events().publish(Event::MemberGone { member }));
-        gauge!("archipelago_members").set(self.nodes.len() as f64);
-        self.node.members().replace(self.nodes.clone());
-        self.tell_monitor();
-    }
-
-    /// Whoever this node has no connection to counts as out of reach: then there is one monitor more, which is harmless.
-    fn tell_monitor(&self) {
-        let (me, book) = (self.node.id(), self.node.remoting().book());
-        let near = self.nodes.keys().copied().filter(|id| *id == me || book.is_reached(*id));
-        self.monitor.do_send(Judge(ObserverEvent::Reachable(near.collect::<BTreeSet<_>>())));
+    /// Whether a member is on its way out.
+    pub(crate) fn is_departing(&self, node: NodeId) -> bool {
+        self.departing.contains(&node)
     }
 }
-
-fn named(entry: Entry) -> Option<(NodeId, NodeInfo)> {
-    match entry {
-        Entry::Node(info) => Some((info.id, info)),
-        _ => None,
-    }
-}
-
-impl Actor for Follower {
-    type Context = Context<Self>;
-
-    fn started(&mut self, ctx: &mut Context<Self>) {
-        watch(&self.node, WatchScope::Nodes, self, ctx);
-        self.tell_monitor();
-        self.look_again_later(ctx);
-    }
-}
-
-impl Follower {
-    /// Connections come and go without a change in the directory.
-    fn look_again_later(&self, ctx: &mut Context<Self>) {
-        use actix::{ActorFutureExt, WrapFuture};
-        let sleep = self.node.env().sleep(LOOK_EVERY);
-        ctx.spawn(sleep.into_actor(self).map(|(), follower, ctx| {
-            follower.tell_monitor();
-            follower.look_again_later(ctx);
-        }));
-    }
-}
-
-impl Handler<Watched> for Follower {
-    type Result = ();
-
-    fn handle(&mut self, watched: Watched, _: &mut Context<Self>) {
-        if let Watched::Change(change) = watched {
-            self.take_in(change);
-        }
-    }
-}
-
-/// How often to look who can be reached.
-const LOOK_EVERY: Millis = Millis(1_000);

@@ -1,9 +1,12 @@
-//! The other nodes: who is there, and whose session has ended.
+//! The other nodes: who is there, who answers, and whose session has ended.
 
+mod actor;
 mod members;
 mod monitor;
 mod watching;
 
+pub(crate) use actor::{Cluster, Plan};
+pub use members::ClusterMember;
 pub(crate) use members::Members;
 pub(crate) use monitor::Monitor;
 
@@ -13,9 +16,10 @@ use actix::Actor;
 
 use crate::node::NodeShared;
 
-/// Starts the actors that follow the cluster. Call it on the control arbiter, once the session is being opened.
+/// Starts the actors that follow the cluster. Call it on the control arbiter, once the session is live.
 pub(crate) fn start(node: &Arc<NodeShared>) {
     let monitor = Monitor::new(Arc::clone(node)).start();
-    node.members().monitored_by(monitor.clone());
-    members::Follower::new(Arc::clone(node), monitor).start();
+    let cluster = Cluster::new(Arc::clone(node), monitor.clone()).start();
+    monitor.do_send(monitor::Report(cluster.clone()));
+    node.members().followed_by(cluster, monitor);
 }

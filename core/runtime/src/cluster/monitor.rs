@@ -1,14 +1,18 @@
 //! The actor that ends the sessions of nodes that fell silent. Every decision is [`LeaseObserver`]'s.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
+use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
 use archipelago_directory::carry_out_observer;
 use archipelago_protocol::contract::{Entry, EntryId, WatchEvent, WatchScope};
 use archipelago_protocol::identity::NodeId;
-use archipelago_protocol::session::{LeaseObserver, LeaseOutcome, ObserverAction, ObserverEvent, times};
+use archipelago_protocol::session::{
+    LeaseObserver, LeaseOutcome, ObserverAction, ObserverEvent, Session, times,
+};
 use archipelago_protocol::time::Millis;
 
+use super::actor::{Cluster, Ended};
 use super::watching::{Watched, watch};
 use crate::env::within;
 use crate::events::Event;
@@ -16,10 +20,24 @@ use crate::node::NodeShared;
 
 // ---- messages ----
 
-/// Something the machine must know.
-pub(super) struct Judge(pub(super) ObserverEvent);
+/// These nodes can be reached, and have not ended.
+pub(super) struct Reachable(pub(super) BTreeSet<NodeId>);
 
-impl Message for Judge {
+/// Something cannot go on because of this session.
+pub(super) struct Blocked(pub(super) Session);
+
+/// Whom to tell that a session has ended.
+pub(super) struct Report(pub(super) Addr<Cluster>);
+
+impl Message for Reachable {
+    type Result = ();
+}
+
+impl Message for Blocked {
+    type Result = ();
+}
+
+impl Message for Report {
     type Result = ();
 }
 
@@ -31,12 +49,13 @@ pub(crate) struct Monitor {
     observer: LeaseObserver,
     watching: Option<SpawnHandle>,
     wake: Option<SpawnHandle>,
+    report_to: Option<Addr<Cluster>>,
 }
 
 impl Monitor {
     pub(super) fn new(node: Arc<NodeShared>) -> Self {
         let observer = LeaseObserver::new(node.id());
-        Self { node, observer, watching: None, wake: None }
+        Self { node, observer, watching: None, wake: None, report_to: None }
     }
 
     fn apply(&mut self, event: ObserverEvent, ctx: &mut Context<Self>) {
@@ -94,6 +113,9 @@ impl Monitor {
         }
         tracing::info!(node = %self.node.id(), ended = %id, "a session has ended");
         self.node.events().publish(Event::SessionEnded { node: id });
+        if let Some(cluster) = &self.report_to {
+            cluster.do_send(Ended(id));
+        }
         if !self.observer.is_monitoring() {
             return;
         }
@@ -134,11 +156,27 @@ impl Actor for Monitor {
 
 // ---- handlers ----
 
-impl Handler<Judge> for Monitor {
+impl Handler<Reachable> for Monitor {
     type Result = ();
 
-    fn handle(&mut self, Judge(event): Judge, ctx: &mut Context<Self>) {
-        self.apply(event, ctx);
+    fn handle(&mut self, Reachable(nodes): Reachable, ctx: &mut Context<Self>) {
+        self.apply(ObserverEvent::Reachable(nodes), ctx);
+    }
+}
+
+impl Handler<Blocked> for Monitor {
+    type Result = ();
+
+    fn handle(&mut self, Blocked(session): Blocked, ctx: &mut Context<Self>) {
+        self.apply(ObserverEvent::Blocked(session), ctx);
+    }
+}
+
+impl Handler<Report> for Monitor {
+    type Result = ();
+
+    fn handle(&mut self, Report(cluster): Report, _: &mut Context<Self>) {
+        self.report_to = Some(cluster);
     }
 }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use actix::Addr;
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::identity::{Namespace, NodeAddress, NodeId, NodeInfo};
+use archipelago_protocol::identity::{Namespace, NodeAddress, NodeId};
 
 use super::NodeShared;
+use crate::cluster::ClusterMember;
 use crate::events::EventStream;
 use crate::message::VirtualActor;
 use crate::refs::{ActorRef, UntypedRef};
@@ -91,9 +92,14 @@ impl Node {
         self.shared.remoting().transport().cloned()
     }
 
-    /// The nodes of the cluster as the directory shows them, this one included, in the order of their ids.
-    pub fn members(&self) -> Vec<NodeInfo> {
-        self.shared.members().all().values().cloned().collect()
+    /// The nodes of the cluster as this one sees them, itself included, in the order of their ids.
+    pub fn members(&self) -> Vec<ClusterMember> {
+        self.shared.members().view().members.values().cloned().collect()
+    }
+
+    /// The node that leads the cluster, as this one sees it; none without a transport.
+    pub fn leader(&self) -> Option<NodeId> {
+        self.shared.members().view().leader
     }
 
     /// What happens in the node.

@@ -67,6 +67,11 @@ impl NodeShared {
         arbiter_of_shard(self.arbiters.len(), shard)
     }
 
+    /// How many actors are active, roughly.
+    pub(crate) fn active_actors(&self) -> usize {
+        self.arbiters.iter().map(ArbiterShared::active).sum()
+    }
+
     /// Whether the node takes nothing new.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)

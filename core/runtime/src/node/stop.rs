@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use super::{Node, NodeShared, StopError};
 use crate::arbiter::{Drained, Entry, Survey};
+use crate::cluster::Plan;
 use crate::env::within;
 use crate::events::Event;
 use crate::session;
@@ -25,6 +26,7 @@ impl Node {
             return Err(StopError::Twice);
         }
         node.events().publish(Event::NodeStopping { node: node.id() });
+        node.members().plan(Plan::Leave);
         let until = node.env().now() + node.settings().stop_budget;
         let arbiters = 0..u16::try_from(node.arbiters.len()).unwrap_or(u16::MAX);
         let reports = join_all(arbiters.clone().map(|index| ask_to_drain(node, index, until))).await;
@@ -36,6 +38,7 @@ impl Node {
             // runs out by itself.
             node.give_up("a handler blocks its arbiter");
         } else {
+            node.members().plan(Plan::HandedOff);
             // With the session everything that the node owns becomes free at once.
             session::close(node).await;
         }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use archipelago_protocol::identity::{NodeAddress, NodeId, OwnedKey};
+use archipelago_protocol::identity::{NodeAddress, NodeId, NodeInfo, OwnedKey};
 use archipelago_protocol::link::Hint;
 use archipelago_protocol::placement::{Candidate, Wanted};
 use archipelago_protocol::session::Session;
 use tokio::sync::oneshot;
 
-use crate::node::NodeShared;
+use crate::node::{KindShared, NodeShared};
 use crate::remote::{Location, Peer, Place, Shard, ask_to_place};
 
 /// What came of a search.
@@ -80,17 +80,7 @@ async fn find_an_owner(node: &Arc<NodeShared>, shard: Shard, key: &OwnedKey) -> 
 /// The nodes to ask, in order.
 fn candidates(node: &NodeShared, shard: Shard) -> Vec<NodeId> {
     let Some(kind) = node.kinds().get(shard.kind as usize) else { return Vec::new() };
-    let (members, book) = (node.members().all(), node.remoting().book());
-    let others = members
-        .values()
-        .filter(|info| info.id != node.id() && info.kinds.contains(kind.name()) && !book.is_leaving(info.id));
-    let others = others.filter(|_| node.remoting().transport().is_some());
-    let candidate = |id: NodeId| Candidate { node: id, load: 0, suspect: book.is_lost(id) };
-    let mut all: Vec<Candidate> = others.map(|info| candidate(info.id)).collect();
-    if kind.is_hosted() {
-        all.push(candidate(node.id()));
-    }
-    all.sort_by_key(|one| one.node);
+    let all = active_or_all(node, hosts(node, kind));
     let wanted = Wanted {
         kind: kind.kind(),
         number: u64::from(shard.number),
@@ -102,8 +92,39 @@ fn candidates(node: &NodeShared, shard: Shard) -> Vec<NodeId> {
     order
 }
 
+/// The members that may own shards of a kind, in the order of their ids.
+fn hosts(node: &NodeShared, kind: &KindShared) -> Vec<Candidate> {
+    let (view, book) = (node.members().view(), node.remoting().book());
+    let reaches = node.remoting().transport().is_some();
+    let hosts = |info: &NodeInfo| {
+        let stays = !book.is_leaving(info.id) && !view.is_departing(info.id);
+        reaches && info.id != node.id() && info.kinds.contains(kind.name()) && stays
+    };
+    let others = view.members.values().filter(|member| hosts(&member.info));
+    let mut all: Vec<Candidate> = others
+        .map(|member| Candidate {
+            node: member.info.id,
+            load: member.load.map_or(0, |load| load.activations.into()),
+            suspect: member.suspect || book.is_lost(member.info.id),
+        })
+        .collect();
+    if kind.is_hosted() {
+        let load = u64::try_from(node.active_actors()).unwrap_or(u64::MAX);
+        all.push(Candidate { node: node.id(), load, suspect: false });
+    }
+    all.sort_by_key(|one| one.node);
+    all
+}
+
+/// Work is given to members that take part and answer. As long as there are none, whoever is there will do.
+fn active_or_all(node: &NodeShared, all: Vec<Candidate>) -> Vec<Candidate> {
+    let view = node.members().view();
+    let active: Vec<Candidate> = all.iter().filter(|one| view.is_active(one.node)).copied().collect();
+    if active.is_empty() { all } else { active }
+}
+
 async fn place_there(node: &Arc<NodeShared>, shard: Shard, candidate: NodeId) -> Option<Hint> {
-    let address = node.members().all().get(&candidate)?.address.clone();
+    let address = node.members().view().members.get(&candidate)?.info.address.clone();
     let peer = meet(node, candidate, address).await?;
     let kind = node.kinds().get(shard.kind as usize)?;
     match ask_to_place(node, peer, kind.name(), shard.number).await {

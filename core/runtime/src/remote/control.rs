@@ -73,7 +73,7 @@ impl ControlSink {
     fn serve_inquiry(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, request: Request) {
         let (lane, incoming, node) = (Rc::clone(lane), Arc::clone(incoming), Arc::clone(&self.node));
         self.node.env().spawn(Box::pin(async move {
-            let answered = inquiries::answer(&node, request.service, request.payload);
+            let answered = inquiries::answer(&node, lane.peer().id(), request.service, request.payload);
             let answered = within(node.env(), request.ttl, answered).await;
             lane.request_over();
             if let Some(Some(answered)) = answered {

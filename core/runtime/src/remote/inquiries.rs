@@ -7,6 +7,7 @@ use std::sync::Arc;
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::{ActorId, ActorPath, Generation, NodeAddress, NodeId};
 use archipelago_protocol::link::Hint;
+use archipelago_protocol::membership::MembershipFrame;
 use archipelago_protocol::message::{Codec, MessageFlags};
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
@@ -120,13 +121,41 @@ pub(crate) async fn ask_to_place(
     Ok(placed.map(|(owner, generation)| Hint { owner, generation }))
 }
 
+/// Tells another node something about membership. With `to`, only that one.
+///
+/// # Errors
+///
+/// It did not get through.
+pub(crate) async fn say_to_cluster(
+    node: &Arc<NodeShared>,
+    address: NodeAddress,
+    to: Option<NodeId>,
+    frame: &MembershipFrame,
+) -> Result<(), CallError> {
+    let lost = |reason: String| CallError::NoRoute { reason: reason.into() };
+    let payload = frame.encode().map_err(|error| lost(error.to_string()))?;
+    let met = within(node.env(), SAY_WITHIN, node.remoting().meet(address)).await;
+    let peer = met.ok_or(CallError::Timeout { started: false })?.map_err(lost)?;
+    if to.is_some_and(|to| to != peer.id()) {
+        return Err(lost(format!("node {} is there now", peer.id())));
+    }
+    node.remoting().ask_service(peer, MEMBERSHIP, payload.into(), SAY_WITHIN).await.map(drop)
+}
+
 /// Answers what other nodes ask this one; `None` if it is no question of ours.
 pub(super) async fn answer(
     node: &Arc<NodeShared>,
+    from: NodeId,
     service: u16,
     request: Bytes,
 ) -> Option<Result<Bytes, CallError>> {
     let answered = match service {
+        MEMBERSHIP => MembershipFrame::decode(&request)
+            .map(|frame| {
+                node.members().hear(from, frame);
+                Bytes::new()
+            })
+            .map_err(|error| CallError::Codec { reason: error.to_string().into(), started: false }),
         LOOKUP => decode(&request).and_then(|lookup| encode(&node.look_up_here(&lookup))),
         PLACE => match decode(&request) {
             Ok(place) => node.place_asked(&place).await.and_then(|at| encode(&at)),
@@ -213,12 +242,16 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CallError> {
 
 /// Whether a number of a service is the library's own.
 pub(super) const fn is_inquiry(service: u16) -> bool {
-    service >= PLACE
+    service >= MEMBERSHIP
 }
 
 const LOOKUP: u16 = u16::MAX;
 const SPAWN: u16 = u16::MAX - 1;
 const PLACE: u16 = u16::MAX - 2;
+const MEMBERSHIP: u16 = u16::MAX - 3;
+
+/// How long a word about membership may take.
+const SAY_WITHIN: Millis = Millis(1_000);
 
 /// How long another node may take to serve a shard before the next one is asked.
 const PLACE_WITHIN: Millis = Millis(2_000);

@@ -40,7 +40,7 @@ pub(crate) use drive::Violation;
 pub use envelopes::{InboundMessage, MessageEnvelope, SendRemote, SubscribeInbound};
 pub(crate) use incoming::Held;
 pub use inquiries::Spawned;
-pub(crate) use inquiries::ask_to_place;
+pub(crate) use inquiries::{ask_to_place, say_to_cluster};
 pub(crate) use keeper::open_control;
 pub(crate) use letter::Letter;
 pub use locator::{DirectoryLocator, Location, Locator, Place, StaticLocator};

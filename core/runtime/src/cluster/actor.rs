@@ -1,0 +1,348 @@
+//! The actor of the cluster: spreads views, notices who falls silent, and tells the rest of the node. Every decision is
+//! [`Membership`]'s.
+//!
+//! It lives on the control arbiter and speaks over the control lanes, so no message of the application stands in its way.
+//! Who has announced itself, and whose session has ended, it reads from the directory; a node without a transport goes by
+//! that alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
+use archipelago_protocol::contract::{Entry, EntryId, WatchEvent, WatchScope};
+use archipelago_protocol::identity::{NodeAddress, NodeId, NodeInfo};
+use archipelago_protocol::membership::{
+    MemberStatus, Membership, MembershipAction, MembershipEvent, MembershipFrame, NodeLoad,
+};
+use archipelago_protocol::session::Lease;
+use archipelago_protocol::time::Millis;
+use metrics::gauge;
+
+use super::members::{ClusterMember, View};
+use super::monitor::{Monitor, Reachable};
+use super::watching::{Watched, watch};
+use crate::events::Event;
+use crate::node::NodeShared;
+use crate::remote::say_to_cluster;
+
+// ---- messages ----
+
+/// Another node speaks about membership.
+pub(super) struct Hear {
+    pub(super) from: NodeId,
+    pub(super) frame: MembershipFrame,
+}
+
+/// What this node is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// It leaves, and still owns things.
+    Leave,
+    /// It owns nothing any more.
+    HandedOff,
+}
+
+/// A session has ended, for certain.
+pub(super) struct Ended(pub(super) NodeId);
+
+impl Message for Hear {
+    type Result = ();
+}
+
+impl Message for Plan {
+    type Result = ();
+}
+
+impl Message for Ended {
+    type Result = ();
+}
+
+// ---- state ----
+
+/// The cluster, as one node sees it.
+pub(crate) struct Cluster {
+    node: Arc<NodeShared>,
+    monitor: Addr<Monitor>,
+    /// Who has announced itself and is not known to have ended.
+    announced: BTreeMap<NodeId, NodeInfo>,
+    /// None without a transport.
+    membership: Option<Membership>,
+    wake: Option<SpawnHandle>,
+}
+
+impl Cluster {
+    pub(super) const fn new(node: Arc<NodeShared>, monitor: Addr<Monitor>) -> Self {
+        Self { node, monitor, announced: BTreeMap::new(), membership: None, wake: None }
+    }
+
+    fn join(&mut self, ctx: &mut Context<Self>) {
+        if self.node.remoting().transport().is_none() {
+            return;
+        }
+        let (now, settings) = (self.node.env().now(), self.node.settings().membership.clone());
+        let (membership, first) = Membership::new(now, self.node.info(), settings);
+        self.membership = Some(membership);
+        self.carry_out(first, ctx);
+        // Nodes whose kinds have fixed places share no directory, and so no membership.
+        let remote = &self.node.settings().remote;
+        if remote.placed.is_empty() && !remote.peers.is_empty() {
+            self.apply(MembershipEvent::JoinThrough(remote.peers.clone()), ctx);
+        }
+    }
+
+    fn apply(&mut self, event: MembershipEvent, ctx: &mut Context<Self>) {
+        let now = self.node.env().now();
+        if let Some(membership) = &mut self.membership {
+            let actions = membership.handle(now, event);
+            self.carry_out(actions, ctx);
+        }
+    }
+
+    fn carry_out(&mut self, actions: Vec<MembershipAction>, ctx: &mut Context<Self>) {
+        let mut news = false;
+        for action in actions {
+            match action {
+                MembershipAction::Send { to, frame } => self.send(to, frame),
+                MembershipAction::SendToAddress { to, frame } => self.say(to, None, frame),
+                MembershipAction::Revoke(id) => self.revoke(id, ctx),
+                MembershipAction::Publish(event) => {
+                    news = true;
+                    self.node.events().publish(Event::Membership(event));
+                }
+                MembershipAction::Reachable(nodes) => self.monitor.do_send(Reachable(nodes)),
+                MembershipAction::SelfDown => self.node.give_up("the others hold this node to be gone"),
+                MembershipAction::SelfLeft => {}
+                MembershipAction::WakeAt(at) => self.wake_at(at, ctx),
+            }
+        }
+        if news {
+            self.show();
+        }
+    }
+
+    // ---- speaking ----
+
+    fn send(&self, to: NodeId, frame: MembershipFrame) {
+        let known = self.membership.as_ref().and_then(|membership| membership.address(to));
+        if let Some(address) = known.or_else(|| self.announced.get(&to).map(|info| &info.address)) {
+            self.say(address.clone(), Some(to), frame);
+        }
+    }
+
+    /// What does not get through is dropped: the next round says it again.
+    fn say(&self, address: NodeAddress, to: Option<NodeId>, frame: MembershipFrame) {
+        let node = Arc::clone(&self.node);
+        self.node.env().spawn(Box::pin(async move {
+            if let Err(error) = say_to_cluster(&node, address, to, &frame).await {
+                tracing::trace!(?to, %error, "a word about membership did not get through");
+            }
+        }));
+    }
+
+    fn wake_at(&mut self, at: Millis, ctx: &mut Context<Self>) {
+        if let Some(earlier) = self.wake.take() {
+            ctx.cancel_future(earlier);
+        }
+        let env = self.node.env();
+        let sleep = env.sleep(at.since(env.now()));
+        self.wake = Some(ctx.spawn(sleep.into_actor(self).map(|(), cluster, ctx| {
+            cluster.wake = None;
+            let random = cluster.node.env().random();
+            cluster.apply(MembershipEvent::Wake { random }, ctx);
+        })));
+    }
+
+    /// Keeps the session of a node that nobody reaches from beating on. The store decides whether it still does.
+    fn revoke(&self, id: NodeId, ctx: &mut Context<Self>) {
+        let (directory, me) = (Arc::clone(self.node.directory()), self.node.id());
+        let work = async move {
+            let seen = directory.lease(id).await.ok().flatten()?;
+            if matches!(seen.lease, Lease::Ended { .. }) {
+                return Some(Ended(id));
+            }
+            match directory.revoke(&seen, me).await {
+                Ok(_) => tracing::warn!(%id, "a node that nobody reaches has its session revoked"),
+                Err(error) => tracing::debug!(%id, %error, "a session could not be revoked"),
+            }
+            None
+        };
+        ctx.spawn(work.into_actor(self).map(|ended, cluster, ctx| {
+            if let Some(Ended(id)) = ended {
+                cluster.ended(id, ctx);
+            }
+        }));
+    }
+
+    // ---- the directory ----
+
+    fn take_in(&mut self, change: WatchEvent, ctx: &mut Context<Self>) {
+        match change {
+            WatchEvent::Snapshot { entries, .. } => self.listed(entries, ctx),
+            WatchEvent::Put { entry: Entry::Node(info), .. } => self.announced(info, ctx),
+            WatchEvent::Gone { id: EntryId::Node(id), .. } => self.look_at_lease(id, ctx),
+            WatchEvent::Put { .. } | WatchEvent::Gone { .. } => {}
+        }
+        self.show();
+    }
+
+    fn listed(&mut self, entries: Vec<Entry>, ctx: &mut Context<Self>) {
+        let listed: Vec<NodeInfo> = entries.into_iter().filter_map(named).collect();
+        let still: BTreeSet<NodeId> = listed.iter().map(|info| info.id).collect();
+        listed.into_iter().for_each(|info| self.announced(info, ctx));
+        let missing: Vec<NodeId> = self.announced.keys().filter(|id| !still.contains(id)).copied().collect();
+        missing.into_iter().for_each(|id| self.look_at_lease(id, ctx));
+        self.apply(MembershipEvent::DirectoryListed, ctx);
+    }
+
+    fn announced(&mut self, info: NodeInfo, ctx: &mut Context<Self>) {
+        if self.announced.insert(info.id, info.clone()).is_none() {
+            self.node.events().publish(Event::MemberJoined { member: info.clone() });
+        }
+        self.apply(MembershipEvent::Announced(info), ctx);
+    }
+
+    /// A poster that is gone proves nothing; the lease does.
+    fn look_at_lease(&self, id: NodeId, ctx: &mut Context<Self>) {
+        let (node, directory) = (Arc::clone(&self.node), Arc::clone(self.node.directory()));
+        let work = async move {
+            for _ in 0..LOOKS {
+                match directory.lease(id).await {
+                    Ok(Some(seen)) if matches!(seen.lease, Lease::Ended { .. }) => return true,
+                    // Both are gone: it ended long ago.
+                    Ok(None) => return true,
+                    Ok(Some(_)) | Err(_) => node.env().sleep(LOOK_AGAIN).await,
+                }
+            }
+            false
+        };
+        ctx.spawn(work.into_actor(self).map(move |ended, cluster, ctx| {
+            if ended {
+                cluster.ended(id, ctx);
+            }
+        }));
+    }
+
+    fn ended(&mut self, id: NodeId, ctx: &mut Context<Self>) {
+        if let Some(member) = self.announced.remove(&id) {
+            self.node.events().publish(Event::MemberGone { member });
+        }
+        self.apply(MembershipEvent::SessionEnded(id), ctx);
+        self.show();
+    }
+
+    // ---- showing ----
+
+    fn show(&self) {
+        let view = View {
+            members: self.announced.values().map(|info| (info.id, self.member(info))).collect(),
+            leader: self.membership.as_ref().and_then(Membership::leader),
+            departing: self.departing(),
+        };
+        gauge!("archipelago_members").set(view.members.len() as f64);
+        let unreachable = view.members.values().filter(|member| member.suspect).count();
+        gauge!("archipelago_members_unreachable").set(unreachable as f64);
+        self.node.members().show(view);
+    }
+
+    fn member(&self, info: &NodeInfo) -> ClusterMember {
+        let (status, suspect, load) = match &self.membership {
+            Some(membership) => {
+                let known = membership.members().find(|member| member.id() == info.id);
+                let status = known.map_or(MemberStatus::Joining, |member| member.status);
+                (status, membership.is_suspect(info.id), membership.load(info.id))
+            }
+            None => (MemberStatus::Up, false, None),
+        };
+        ClusterMember { info: info.clone(), status, suspect, load }
+    }
+
+    fn departing(&self) -> BTreeSet<NodeId> {
+        let members = self.membership.iter().flat_map(Membership::members);
+        members.filter(|member| member.status >= MemberStatus::Leaving).map(|member| member.id()).collect()
+    }
+
+    fn measure_load(&self, ctx: &mut Context<Self>) {
+        let sleep = self.node.env().sleep(MEASURE_EVERY);
+        ctx.spawn(sleep.into_actor(self).map(|(), cluster, ctx| {
+            let activations = u32::try_from(cluster.node.active_actors()).unwrap_or(u32::MAX);
+            let load = NodeLoad { activations, ..NodeLoad::default() };
+            cluster.apply(MembershipEvent::LoadMeasured(load), ctx);
+            cluster.show();
+            cluster.measure_load(ctx);
+        }));
+    }
+}
+
+fn named(entry: Entry) -> Option<NodeInfo> {
+    match entry {
+        Entry::Node(info) => Some(info),
+        _ => None,
+    }
+}
+
+impl Actor for Cluster {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Context<Self>) {
+        watch(&Arc::clone(&self.node), WatchScope::Nodes, self, ctx);
+        self.join(ctx);
+        if self.membership.is_some() {
+            self.measure_load(ctx);
+        } else {
+            // It reaches nobody, so it monitors: too many monitors are harmless.
+            self.monitor.do_send(Reachable(BTreeSet::from([self.node.id()])));
+        }
+    }
+}
+
+// ---- handlers ----
+
+impl Handler<Watched> for Cluster {
+    type Result = ();
+
+    fn handle(&mut self, watched: Watched, ctx: &mut Context<Self>) {
+        if let Watched::Change(change) = watched {
+            self.take_in(change, ctx);
+        }
+    }
+}
+
+impl Handler<Hear> for Cluster {
+    type Result = ();
+
+    fn handle(&mut self, Hear { from, frame }: Hear, ctx: &mut Context<Self>) {
+        self.apply(MembershipEvent::Received { from, frame }, ctx);
+    }
+}
+
+impl Handler<Ended> for Cluster {
+    type Result = ();
+
+    fn handle(&mut self, Ended(id): Ended, ctx: &mut Context<Self>) {
+        self.ended(id, ctx);
+    }
+}
+
+impl Handler<Plan> for Cluster {
+    type Result = ();
+
+    fn handle(&mut self, plan: Plan, ctx: &mut Context<Self>) {
+        let event = match plan {
+            Plan::Leave => MembershipEvent::LeaveRequested,
+            Plan::HandedOff => MembershipEvent::HandedOff,
+        };
+        self.apply(event, ctx);
+        // Everybody should know at once.
+        let random = self.node.env().random();
+        self.apply(MembershipEvent::Wake { random }, ctx);
+    }
+}
+
+/// How often a lease is read whose poster is gone.
+const LOOKS: usize = 10;
+
+/// How long to wait before a lease is read again.
+const LOOK_AGAIN: Millis = Millis(500);
+
+/// How often the node's own load is measured.
+const MEASURE_EVERY: Millis = Millis(5_000);
