@@ -274,14 +274,14 @@ impl Membership {
         if self.is_expelled() {
             return self.end();
         }
-        self.do_duties(now);
-        self.state.see(me);
         let suspects = self.state.suspects(me);
         let leader = self.leader();
         let present = Present { me, state: &self.state, suspects: suspects.clone(), leader };
         let mut actions = self.published.catch_up(present);
         actions.extend(self.watch_members(now, suspects));
         self.look_at_split(now);
+        // Last, so that every step of a member was published before the next is taken.
+        self.do_duties(now);
         if self.has_left() {
             actions.extend(self.end());
         }

@@ -1,7 +1,7 @@
 //! Many membership machines in one simulated network and one simulated directory, without threads or clocks.
 //!
 //! Frames are encoded and decoded on their way, delayed, lost and cut off as told; the same seed gives the same run.
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
