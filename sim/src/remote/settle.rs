@@ -73,7 +73,7 @@ fn is_quiet(world: &World, truth: &Truth, index: usize) {
     }
 }
 
-/// One connection per pair of arbiters, and nothing under way on them.
+/// One connection per pair of arbiters, and nothing under way on them but what nodes always tell each other.
 fn connections_are_few(plan: &Plan, world: &World, truth: &Truth) {
     let most: usize = (0..NODES)
         .flat_map(|a| (a + 1..NODES).map(move |b| (a, b)))
@@ -83,7 +83,7 @@ fn connections_are_few(plan: &Plan, world: &World, truth: &Truth) {
     truth.check(Invariant::NothingOutlivesItsNode, connections <= most, || {
         format!("{connections} connections stand where {most} are of use")
     });
-    truth.check(Invariant::BuffersAreBounded, bytes == 0, || {
+    truth.check(Invariant::BuffersAreBounded, bytes <= CHATTER, || {
         format!("all is quiet, but {bytes} bytes are under way")
     });
 }
@@ -106,3 +106,6 @@ async fn stop_all(world: &World, truth: &Truth) {
 
 /// How long it may take until a node reaches a kind again.
 const HEAL_LIMIT: Duration = Duration::from_secs(8);
+
+/// The most bytes about membership that are under way at any moment.
+const CHATTER: usize = 8 << 10;
