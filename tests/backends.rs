@@ -103,8 +103,8 @@ mod outside {
     /// Two nodes on one store: an actor of one answers through the other, and a stop gives its kind back at once.
     pub(super) async fn one_actor_for_two_nodes(file: &File) {
         let one = node(file, "one").start().await.unwrap();
-        let two = node(file, "two").start().await.unwrap();
         assert_eq!(add(&one, 1).await, "one: 1");
+        let two = node(file, "two").start().await.unwrap();
         assert_eq!(add(&two, 2).await, "one: 3");
         two.stop().await.unwrap();
         one.stop().await.unwrap();

@@ -11,6 +11,7 @@ mod actors;
 mod allocations;
 mod desk;
 mod host;
+mod member;
 mod road;
 
 pub use actors::{
@@ -19,4 +20,5 @@ pub use actors::{
 pub use allocations::{ALLOCATOR, CountingAllocator, allocated};
 pub use desk::{Block, Circle, Circler, Clerk, Desk, GoRound, Panic, PassOn};
 pub use host::{Host, Orders, run_host};
+pub use member::{MemberProcess, Sight, Visit, Visited, member, run_member};
 pub use road::{Papers, Road, caller, node, node_over, settings};

@@ -93,6 +93,7 @@ impl Cluster {
             address: address.parse().unwrap(),
             roles: BTreeSet::new(),
             version: "0.1.0".into(),
+            kinds: Default::default(),
         };
         let (membership, actions) = Membership::new(self.now, info.clone(), self.settings.clone());
         self.nodes.push(Node {
