@@ -1,9 +1,12 @@
 //! From configuration to the numbers that the runtime takes.
 
+use std::sync::Arc;
+
+use archipelago_protocol::placement::{self, ChooseNode};
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::{NodeSettings, RemoteSettings};
 
-use crate::config::{Host, Idle, Settings, Size};
+use crate::config::{Host, Idle, KindSettings, Placement, Settings, Size};
 
 /// What the runtime is told. `store` says which store the node's directory stands on.
 pub(crate) fn node_settings(settings: &Settings, store: String) -> NodeSettings {
@@ -28,8 +31,21 @@ pub(crate) fn node_settings(settings: &Settings, store: String) -> NodeSettings 
     node.session_heartbeat = Millis::from_duration(settings.session.heartbeat());
     node.activate_timeout = Millis::from_duration(settings.actors.activate_timeout);
     node.deactivate_timeout = Millis::from_duration(settings.actors.deactivate_timeout);
+    node.membership = (&settings.membership).into();
+    node.placement = strategy(settings.actors.placement);
+    let own = |(kind, own): (&String, &KindSettings)| Some((kind.clone(), strategy(own.placement?)));
+    node.placement_by_kind = settings.actors.kinds.iter().filter_map(own).collect();
     node.remote = remote_settings(settings, store);
     node
+}
+
+fn strategy(placement: Placement) -> Arc<dyn ChooseNode> {
+    match placement {
+        Placement::Spread => Arc::new(placement::Spread),
+        Placement::Local => Arc::new(placement::Local),
+        Placement::Random => Arc::new(placement::Random),
+        Placement::LeastLoaded => Arc::new(placement::LeastLoaded),
+    }
 }
 
 /// A node passes over entries with its own address, so that all nodes can have the same list.
@@ -77,6 +93,7 @@ fn idle(after: Idle) -> Millis {
 mod tests {
     use archipelago_protocol::identity::NodeAddress;
     use archipelago_protocol::link::Overflow;
+    use archipelago_protocol::membership::{LeaderRule, SplitStrategy};
 
     use super::*;
     use crate::config::Loader;
@@ -93,6 +110,33 @@ mod tests {
         assert_eq!(node.remote.bind, NodeAddress::new("127.0.0.1", 4710).unwrap());
         node.remote.bind = RemoteSettings::default().bind;
         assert_eq!(format!("{node:?}"), format!("{:?}", NodeSettings::default()));
+    }
+
+    /// Proves: R439
+    #[test]
+    fn membership_and_placement_reach_the_runtime() {
+        let settings = loaded(&[
+            ("membership.gossip", "2s"),
+            ("membership.heartbeat", "300ms"),
+            ("membership.suspicion", "12"),
+            ("membership.acceptable_pause", "4s"),
+            ("membership.stable_after", "7s"),
+            ("membership.split_brain", "static-quorum"),
+            ("membership.quorum", "3"),
+            ("membership.leader", "oldest"),
+            ("actors.placement", "least-loaded"),
+            ("actors.kinds.Cart.placement", "local"),
+        ]);
+        let node = node_settings(&settings, String::new());
+        let membership = &node.membership;
+        assert_eq!((membership.gossip_period, membership.stable_after), (Millis(2_000), Millis(7_000)));
+        let heartbeat = membership.heartbeat;
+        assert_eq!((heartbeat.period, heartbeat.phi.threshold_permille), (Millis(300), 12_000));
+        assert_eq!(heartbeat.phi.acceptable_heartbeat_pause, Millis(4_000));
+        assert_eq!(membership.strategy, SplitStrategy::StaticQuorum(3));
+        assert_eq!(membership.leader, LeaderRule::Oldest);
+        assert_eq!(format!("{:?}", node.placement_of("Account")), "LeastLoaded");
+        assert_eq!(format!("{:?}", node.placement_of("Cart")), "Local");
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use archipelago::prelude::*;
 use archipelago::CallError;
+use archipelago::prelude::*;
 use archipelago_protocol::time::Millis;
 use archipelago_sim::{Faults, Simulation, World};
 

@@ -12,9 +12,10 @@ use serde::{Deserialize, Deserializer};
 
 use super::backend::{self, BackendKind};
 use super::lanes::Overflow;
+use super::membership::{Leader, Placement, SplitBrain};
 use super::optional;
 use super::size::Size;
-use super::span::{Idle, Span};
+use super::span::{Idle, Pause, Span};
 use super::transport::{Host, TransportKind};
 
 /// The type of a key's value.
@@ -81,6 +82,14 @@ impl Leaf for Span {
 
     fn expected() -> String {
         r#"a duration such as "500ms", "5s" or "10min""#.to_owned()
+    }
+}
+
+impl Leaf for Pause {
+    const SHAPE: Shape = Shape::Text;
+
+    fn expected() -> String {
+        r#"a duration such as "500ms" or "3s", or "0s""#.to_owned()
     }
 }
 
@@ -153,6 +162,30 @@ impl Leaf for Overflow {
 
     fn expected() -> String {
         r#""fail", "wait" or "drop-oldest""#.to_owned()
+    }
+}
+
+impl Leaf for Placement {
+    const SHAPE: Shape = Shape::Text;
+
+    fn expected() -> String {
+        r#""spread", "local", "random" or "least-loaded""#.to_owned()
+    }
+}
+
+impl Leaf for SplitBrain {
+    const SHAPE: Shape = Shape::Text;
+
+    fn expected() -> String {
+        r#""keep-majority", "keep-oldest" or "static-quorum""#.to_owned()
+    }
+}
+
+impl Leaf for Leader {
+    const SHAPE: Shape = Shape::Text;
+
+    fn expected() -> String {
+        r#""lowest-address" or "oldest""#.to_owned()
     }
 }
 

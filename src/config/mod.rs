@@ -26,6 +26,7 @@ mod lanes;
 mod layer;
 mod leaf;
 mod load;
+mod membership;
 mod nats;
 mod optional;
 mod origins;
@@ -43,6 +44,7 @@ pub use error::{ConfigError, Fault, Origin, Problem};
 pub use etcd::{EtcdSettings, EtcdTlsSettings};
 pub use lanes::{LaneSettings, Overflow};
 pub use load::Loader;
+pub use membership::{Leader, MembershipSettings, Placement, SplitBrain};
 pub use nats::{NatsSettings, NatsTlsSettings};
 pub(crate) use origins::Origins;
 pub use secret::{Secret, SecretError, SecretFile};
@@ -51,7 +53,7 @@ pub use settings::{
     TtlTooShort,
 };
 pub use size::{BadSize, Size};
-pub use span::Idle;
+pub use span::{Idle, Pause};
 pub use transport::{Host, TransportKind, TransportSettings};
 #[cfg(any(feature = "quic", feature = "tcp"))]
 pub(crate) use transport::{Proof, Security};

@@ -14,8 +14,9 @@ use super::backend::BackendKind;
 use super::etcd::{Endpoints, KeyPrefix};
 use super::lanes::Overflow;
 use super::leaf::{Arbiters, Dialled, Leaf, Optional, Room, Shape, Text};
+use super::membership::{Leader, Placement, SplitBrain};
 use super::nats::{Replicas, ServerUrls, StreamName, SubjectPrefix};
-use super::span::{Idle, Span};
+use super::span::{Idle, Pause, Span};
 use super::transport::{Host, TransportKind};
 
 /// One key: its path, where `*` stands for a name the user chooses, and the type of its value.
@@ -117,7 +118,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 72] = [
+static KEYS: [Key; 82] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -131,6 +132,16 @@ static KEYS: [Key; 72] = [
     Key::of::<NonZeroU32>(&["calls", "ingress"]),
     Key::of::<Idle>(&["actors", "idle_after"]),
     Key::of::<Idle>(&["actors", "kinds", ANY, "idle_after"]),
+    Key::of::<Placement>(&["actors", "placement"]),
+    Key::of::<Placement>(&["actors", "kinds", ANY, "placement"]),
+    Key::of::<Span>(&["membership", "gossip"]),
+    Key::of::<Span>(&["membership", "heartbeat"]),
+    Key::of::<NonZeroU32>(&["membership", "suspicion"]),
+    Key::of::<Pause>(&["membership", "acceptable_pause"]),
+    Key::of::<Span>(&["membership", "stable_after"]),
+    Key::of::<SplitBrain>(&["membership", "split_brain"]),
+    Key::of::<NonZeroU32>(&["membership", "quorum"]),
+    Key::of::<Leader>(&["membership", "leader"]),
     Key::of::<NonZeroU32>(&["events", "subscriber_queue"]),
     Key::of::<Span>(&["session", "ttl"]),
     Key::of::<Span>(&["session", "heartbeat"]),
@@ -213,7 +224,7 @@ mod tests {
     #[test]
     fn every_field_of_the_settings_is_a_key_that_its_own_default_fits() {
         let mut settings = Settings::default();
-        let own = KindSettings { idle_after: Some(Idle::Never) };
+        let own = KindSettings { idle_after: Some(Idle::Never), placement: Some(Placement::Local) };
         settings.actors.kinds.insert(ANY.to_owned(), own);
         settings.cluster.placed.insert(ANY.to_owned(), "host:1".parse().unwrap());
         let mut found = Vec::new();

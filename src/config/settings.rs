@@ -15,6 +15,7 @@ use super::backend::{BackendKind, BackendSettings};
 use super::cluster::ClusterSettings;
 use super::lanes::LaneSettings;
 use super::leaf::arbiters;
+use super::membership::{MembershipSettings, Placement};
 use super::span::{self, Idle};
 use super::transport::TransportSettings;
 
@@ -39,6 +40,8 @@ pub struct Settings {
     pub backend: BackendSettings,
     /// The other nodes.
     pub cluster: ClusterSettings,
+    /// How nodes follow each other.
+    pub membership: MembershipSettings,
     /// How this node reaches them.
     pub transport: TransportSettings,
     /// Messages to them.
@@ -66,6 +69,7 @@ impl Default for Settings {
             session: SessionSettings::default(),
             backend: BackendSettings::default(),
             cluster: ClusterSettings::default(),
+            membership: MembershipSettings::default(),
             transport: TransportSettings::default(),
             lanes: LaneSettings::default(),
         }
@@ -140,6 +144,8 @@ pub struct ActorSettings {
     /// How long `on_deactivate` may take before it is given up.
     #[serde(with = "span")]
     pub deactivate_timeout: Duration,
+    /// Which nodes are asked to own actors that nobody owns.
+    pub placement: Placement,
     /// `[actors.kinds.<Kind>]`: what differs for one kind.
     pub kinds: BTreeMap<String, KindSettings>,
 }
@@ -158,6 +164,7 @@ impl Default for ActorSettings {
             idle_after: Idle::After(Duration::from_secs(600)),
             activate_timeout: Duration::from_secs(30),
             deactivate_timeout: Duration::from_secs(10),
+            placement: Placement::Spread,
             kinds: BTreeMap::new(),
         }
     }
@@ -170,6 +177,8 @@ impl Default for ActorSettings {
 pub struct KindSettings {
     /// When an idle actor of this kind is deactivated; none is what holds for all.
     pub idle_after: Option<Idle>,
+    /// Which nodes are asked to own actors of this kind; none is what holds for all.
+    pub placement: Option<Placement>,
 }
 
 /// `[events]`: subscriptions to events.
