@@ -13,7 +13,7 @@ pub(crate) struct Explored {
     pub(crate) distinct: usize,
     /// States counted as often as they were reached, the first one included.
     pub(crate) generated: usize,
-    /// Steps on the longest of the shortest ways to a state.
+    /// States on the longest of the shortest ways to a state.
     pub(crate) depth: usize,
     /// Per broken property, how it was broken.
     pub(crate) broken: BTreeMap<&'static str, Vec<String>>,
@@ -25,6 +25,7 @@ impl Explored {
     /// Fails unless all properties held and every `sometimes` happened.
     #[track_caller]
     pub(crate) fn assert_clean(&self) {
+        self.report("holds");
         assert!(self.broken.is_empty(), "{self:#?}");
         assert!(self.never.is_empty(), "never seen: {:?}", self.never);
     }
@@ -32,11 +33,15 @@ impl Explored {
     /// Fails unless `property` was broken.
     #[track_caller]
     pub(crate) fn assert_broken(&self, property: &str) {
-        assert!(
-            self.broken.contains_key(property),
-            "{property} holds in {} states: {self:#?}",
-            self.distinct
-        );
+        self.report(property);
+        assert!(self.broken.contains_key(property), "{property} is not broken: {self:#?}");
+    }
+
+    /// One line for those who ask for the figures with `--nocapture`.
+    fn report(&self, what: &str) {
+        let Self { distinct, generated, depth, broken, .. } = self;
+        let ways: Vec<String> = broken.iter().map(|(name, steps)| format!("{name} in {}", steps.len())).collect();
+        eprintln!("figure {what}: {distinct} distinct, {generated} generated, depth {depth}, broken: {ways:?}");
     }
 }
 
@@ -106,7 +111,7 @@ where
     let mut explored = Explored {
         distinct: checker.unique_state_count(),
         generated: checker.state_count(),
-        depth: checker.max_depth() - 1,
+        depth: checker.max_depth(),
         broken: BTreeMap::new(),
         never: BTreeSet::new(),
     };

@@ -14,3 +14,4 @@ mod check;
 mod occ_claim;
 mod registry;
 mod registry_extended;
+mod sessions;

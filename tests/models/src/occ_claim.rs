@@ -92,10 +92,10 @@ impl Model for OccClaim {
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
             Property::always("SingleActivation", |_, state: &State| active(state).count() <= 1),
-            Property::always("the active node is the recorded one", |_, state| {
+            Property::always("the active node is the recorded one", |_, state: &State| {
                 active(state).all(|n| state.holder == Some(number(n)))
             }),
-            Property::sometimes("one is active while the other commits in vain", |_, state| {
+            Property::sometimes("one is active while the other commits in vain", |_, state: &State| {
                 active(state).count() == 1 && state.nodes.iter().any(|node| node.phase == Phase::Committing)
             }),
         ]

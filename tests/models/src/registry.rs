@@ -152,16 +152,16 @@ impl Model for Registry {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("TypeOK", |model: &Self, state| {
+            Property::always("TypeOK", |model: &Self, state: &State| {
                 let known = |node: &Option<u8>| node.is_none_or(|node| node < model.nodes);
                 state.placement.iter().all(known)
                     && state.cache.iter().flatten().all(known)
                     && state.missed.iter().all(|missed| *missed <= model.max_miss)
             }),
-            Property::always("PlacementConsistency", |_, state| {
+            Property::always("PlacementConsistency", |_, state: &State| {
                 state.placement.iter().flatten().all(|node| state.status[at(*node)] != Status::Failed)
             }),
-            Property::sometimes("a node takes what a failed one had", |_, state| {
+            Property::sometimes("a node takes what a failed one had", |_, state: &State| {
                 state.status[0] == Status::Failed && state.cache[0][0] == Some(0) && state.placement[0] == Some(1)
             }),
         ]

@@ -183,20 +183,20 @@ impl Model for Extended {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("at most one runs", |model: &Self, state| {
+            Property::always("at most one runs", |model: &Self, state: &State| {
                 (0..model.actors).all(|a| state.nodes.iter().filter(|node| node.running[a].is_some()).count() <= 1)
             }),
-            Property::always("what runs is recorded", |_, state| {
+            Property::always("what runs is recorded", |_, state: &State| {
                 runs(state).all(|(n, a, generation)| state.actors[a].placement == Some((n, generation)))
             }),
-            Property::always("PlacementConsistency", |_, state| {
+            Property::always("PlacementConsistency", |_, state: &State| {
                 let owners = state.actors.iter().filter_map(|actor| actor.placement);
                 owners.into_iter().all(|(n, _)| state.nodes[n].status != Status::Failed)
             }),
-            Property::always("generations stay within the bound", |model, state| {
+            Property::always("generations stay within the bound", |model, state: &State| {
                 state.actors.iter().all(|actor| actor.generation <= model.generations)
             }),
-            Property::sometimes("a second node runs what the fenced one had", |_, state| {
+            Property::sometimes("a second node runs what the fenced one had", |_, state: &State| {
                 state.nodes[0].alive && state.nodes[0].fenced && state.nodes[1].running[0] == Some(2)
             }),
         ]

@@ -1,0 +1,164 @@
+//! The runs: clean ones of the protocol as it is, and one per broken rule.
+
+use super::*;
+use crate::check::{explore, hunt};
+
+impl Sessions {
+    fn new(bounds: Bounds, life: Life) -> Self {
+        Self { bounds, life, rules: Rules::default(), monitoring: true, ways_out: false }
+    }
+
+    fn reading_stale(mut self) -> Self {
+        self.rules.stale_reads = true;
+        self
+    }
+
+    fn only_blocked(mut self) -> Self {
+        self.monitoring = false;
+        self
+    }
+
+    fn with_ways_out(mut self) -> Self {
+        self.ways_out = true;
+        self
+    }
+
+    fn breaking(mut self, mutant: Mutant) -> Self {
+        self.rules.mutant = Some(mutant);
+        self
+    }
+}
+
+const NOTHING_ELSE: Life = Life {
+    engine_deletes: false,
+    collects: false,
+    crashes: false,
+    releases: false,
+    transfers: false,
+    closes: false,
+    evicts: false,
+    revokes: false,
+    refusals: false,
+};
+
+const EVERYTHING: Life = Life {
+    engine_deletes: true,
+    collects: true,
+    crashes: true,
+    releases: true,
+    transfers: true,
+    closes: true,
+    evicts: true,
+    revokes: true,
+    refusals: true,
+};
+
+/// Two sessions one after the other, each with an open and one more write.
+const TWO_LIVES: Bounds = Bounds { ticks: 3, sessions: 2, lease_writes: 2, owner_writes: 2, flights: 2 };
+/// One session that beats.
+const ONE_LIFE: Bounds = Bounds { ticks: 4, sessions: 1, lease_writes: 3, owner_writes: 2, flights: 2 };
+/// The smallest in which anything happens.
+const CRAMPED: Bounds = Bounds { ticks: 3, sessions: 2, lease_writes: 3, owner_writes: 3, flights: 1 };
+
+/// Proves: R232
+#[test]
+fn late_writes_and_lost_answers_break_nothing() {
+    explore(Sessions::new(TWO_LIVES, NOTHING_ELSE)).assert_clean();
+}
+
+#[test]
+fn whoever_is_blocked_needs_no_monitor() {
+    explore(Sessions::new(TWO_LIVES, NOTHING_ELSE).only_blocked()).assert_clean();
+}
+
+#[test]
+fn engine_deletes_and_stale_reads_break_nothing() {
+    let life = Life { engine_deletes: true, ..NOTHING_ELSE };
+    explore(Sessions::new(Bounds { lease_writes: 3, ..CRAMPED }, life).reading_stale()).assert_clean();
+}
+
+#[test]
+fn leaving_closing_evicting_and_collecting_break_nothing() {
+    let life =
+        Life { releases: true, transfers: true, closes: true, evicts: true, collects: true, ..NOTHING_ELSE };
+    explore(Sessions::new(CRAMPED, life)).assert_clean();
+}
+
+#[test]
+fn crashes_revocations_and_refusals_break_nothing() {
+    let life = Life { crashes: true, revokes: true, refusals: true, ..NOTHING_ELSE };
+    explore(Sessions::new(CRAMPED, life)).assert_clean();
+}
+
+#[test]
+fn from_everywhere_somebody_serves_in_the_end() {
+    let bounds = Bounds { lease_writes: 2, owner_writes: 2, ..CRAMPED };
+    let life = Life { engine_deletes: true, crashes: true, ..NOTHING_ELSE };
+    explore(Sessions::new(bounds, life).with_ways_out()).assert_clean();
+}
+
+/// Each test breaks one rule; the property named must notice.
+macro_rules! mutants {
+    ($($name:ident: $mutant:ident breaks $property:literal in $run:expr;)*) => {
+        $(#[test]
+        fn $name() {
+            hunt($run.breaking(Mutant::$mutant)).assert_broken($property);
+        })*
+    };
+}
+
+const ENGINE_DELETES: Life = Life { engine_deletes: true, ..NOTHING_ELSE };
+const LEAVING: Life = Life { releases: true, transfers: true, ..NOTHING_ELSE };
+const COLLECTING: Life = Life { collects: true, ..NOTHING_ELSE };
+
+fn one_life(life: Life) -> Sessions {
+    Sessions::new(ONE_LIFE, life)
+}
+
+fn two_lives(life: Life) -> Sessions {
+    Sessions::new(TWO_LIVES, life)
+}
+
+mutants! {
+    mutant_01_takes_on_suspicion: TakesOnSuspicion breaks "server_is_recorded" in one_life(NOTHING_ELSE);
+    mutant_02_no_self_fence: NoSelfFence breaks "ended_session_is_silent" in one_life(NOTHING_ELSE);
+    mutant_03_counts_from_the_answer: CountsFromTheAnswer breaks "ended_session_is_silent" in one_life(NOTHING_ELSE);
+    mutant_04_counts_from_the_repeat: CountsFromTheRepeat breaks "ended_session_is_silent" in one_life(NOTHING_ELSE);
+    mutant_05_observer_uses_its_own_ttl: ObserverUsesItsOwnTtl breaks "ended_session_is_silent" in one_life(NOTHING_ELSE);
+    mutant_06_stamps_before_asking: StampsBeforeAsking breaks "ended_session_is_silent" in one_life(NOTHING_ELSE);
+    mutant_07_end_names_no_version: EndNamesNoVersion breaks "ended_session_is_silent" in one_life(NOTHING_ELSE);
+    mutant_08_beat_without_cas: BeatWithoutCas breaks "ended_never_comes_back" in one_life(NOTHING_ELSE);
+    mutant_09_claim_without_cas: ClaimWithoutCas breaks "server_is_recorded" in one_life(NOTHING_ELSE);
+    mutant_10_absence_is_death: AbsenceIsDeath breaks "server_is_recorded" in one_life(ENGINE_DELETES);
+    mutant_11_counts_absence: CountsAbsence breaks "ended_session_is_silent" in one_life(ENGINE_DELETES).reading_stale();
+    mutant_12_recreates_absent_lease: RecreatesAbsentLease breaks "ended_never_comes_back" in one_life(ENGINE_DELETES);
+    mutant_13_accepts_missing: AcceptsMissing breaks "ended_session_is_silent" in one_life(ENGINE_DELETES);
+    mutant_14_adopts_by_reading: AdoptsByReading breaks "server_is_recorded" in one_life(LEAVING);
+    mutant_15_release_names_owner: ReleaseNamesOwner breaks "server_is_recorded" in one_life(LEAVING);
+    mutant_16_transfer_names_owner: TransferNamesOwner breaks "server_is_recorded" in one_life(LEAVING);
+    mutant_17_evicts_by_key: EvictsByKey breaks "server_is_recorded" in one_life(Life { evicts: true, ..NOTHING_ELSE });
+    mutant_18_old_claim_grants: OldClaimGrants breaks "server_is_recorded" in two_lives(NOTHING_ELSE);
+    mutant_19_reopens_same_id: ReopensSameId breaks "ended_never_comes_back" in two_lives(COLLECTING);
+    mutant_20_repeats_open: RepeatsOpen breaks "ended_never_comes_back" in one_life(COLLECTING);
+    mutant_21_closes_before_stopping: ClosesBeforeStopping breaks "ended_session_is_silent" in one_life(Life { closes: true, ..NOTHING_ELSE });
+    mutant_22_releases_before_stopping: ReleasesBeforeStopping breaks "server_is_recorded" in one_life(LEAVING);
+    mutant_23_generations_start_again: GenerationsStartAgain breaks "server_is_recorded" in one_life(LEAVING);
+    mutant_24_never_recasts: NeverRecasts breaks "never_stuck" in one_life(NOTHING_ELSE).with_ways_out();
+    mutant_25_absence_is_life: AbsenceIsLife breaks "never_stuck" in one_life(Life { crashes: true, engine_deletes: true, ..NOTHING_ELSE }).with_ways_out();
+    mutant_33_revokes_by_ending: RevokesByEnding breaks "ended_session_is_silent" in one_life(Life { revokes: true, ..NOTHING_ELSE });
+    mutant_34_claims_before_confirmed: ClaimsBeforeConfirmed breaks "ended_never_comes_back" in one_life(COLLECTING);
+}
+
+#[test]
+#[ignore = "millions of states: for `cargo xtask soak`"]
+fn two_lives_with_beats_hold() {
+    let bounds = Bounds { ticks: 4, lease_writes: 3, ..TWO_LIVES };
+    explore(Sessions::new(bounds, NOTHING_ELSE)).assert_clean();
+}
+
+#[test]
+#[ignore = "millions of states: for `cargo xtask soak`"]
+fn everything_at_once_holds() {
+    let bounds = Bounds { ticks: 3, sessions: 2, lease_writes: 3, owner_writes: 3, flights: 1 };
+    explore(Sessions::new(bounds, EVERYTHING).reading_stale()).assert_clean();
+}
