@@ -40,8 +40,13 @@ impl Explored {
     /// One line for those who ask for the figures with `--nocapture`.
     fn report(&self, what: &str) {
         let Self { distinct, generated, depth, broken, .. } = self;
-        let ways: Vec<String> = broken.iter().map(|(name, steps)| format!("{name} in {}", steps.len())).collect();
-        eprintln!("figure {what}: {distinct} distinct, {generated} generated, depth {depth}, broken: {ways:?}");
+        let ways: Vec<String> =
+            broken.iter().map(|(name, steps)| format!("{name} in {}", steps.len())).collect();
+        let thread = std::thread::current();
+        let test = thread.name().unwrap_or_default();
+        eprintln!(
+            "figure {test} {what}: {distinct} distinct, {generated} generated, depth {depth}, broken {ways:?}"
+        );
     }
 }
 

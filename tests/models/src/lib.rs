@@ -10,8 +10,13 @@
 
 #![cfg(test)]
 
+mod calls;
 mod check;
+mod drift;
+mod effects;
+mod monitors;
 mod occ_claim;
 mod registry;
 mod registry_extended;
+mod roles;
 mod sessions;

@@ -103,7 +103,11 @@ impl Registry {
         }
         state.status[at(node)] = Status::Failed;
         if self.variant != Variant::KeepsPlacementsOfFailed {
-            state.placement.iter_mut().filter(|placed| **placed == Some(node)).for_each(|placed| *placed = None);
+            state
+                .placement
+                .iter_mut()
+                .filter(|placed| **placed == Some(node))
+                .for_each(|placed| *placed = None);
         }
     }
 }
@@ -162,7 +166,9 @@ impl Model for Registry {
                 state.placement.iter().flatten().all(|node| state.status[at(*node)] != Status::Failed)
             }),
             Property::sometimes("a node takes what a failed one had", |_, state: &State| {
-                state.status[0] == Status::Failed && state.cache[0][0] == Some(0) && state.placement[0] == Some(1)
+                state.status[0] == Status::Failed
+                    && state.cache[0][0] == Some(0)
+                    && state.placement[0] == Some(1)
             }),
         ]
     }
@@ -183,7 +189,7 @@ mod tests {
         assert_eq!((explored.distinct, explored.generated), (distinct, generated));
     }
 
-    /// Proves: R232
+    /// Proves: R457, R459, R233
     #[test]
     fn the_published_run_has_the_published_size_and_depth() {
         let explored = explore(Registry::new(2, 2, 2));
@@ -196,6 +202,8 @@ mod tests {
         assert_size(Registry::new(2, 1, 1), 320, 937);
     }
 
+    /// Proves: C56, R460
+    ///
     /// Only dead nodes miss beats and none comes back, so no live node is ever suspected: these two claim nothing more.
     #[test]
     fn claiming_on_a_suspect_or_failed_but_live_node_changes_nothing() {
@@ -213,12 +221,14 @@ mod tests {
         assert!(!breaks_within_less_than(Registry::but(variant), trace.len()), "there is a shorter way");
     }
 
+    /// Proves: C56, R460
     #[test]
     fn claiming_for_a_dead_node_breaks_placement_in_five_steps() {
         let trace = [Crash(0), Tick(0), Detect(0), Detect(0), Claim { actor: 0, node: 0 }];
         assert_breaks_placement(Variant::ClaimForTheDead, 1_321, &trace);
     }
 
+    /// Proves: C56, R460
     #[test]
     fn keeping_the_placements_of_a_failed_node_breaks_placement_in_five_steps() {
         let trace = [Claim { actor: 0, node: 0 }, Crash(0), Tick(0), Detect(0), Detect(0)];
@@ -231,6 +241,8 @@ mod tests {
         assert_size(Registry::new(3, 2, 2), 1_674_000, 8_766_001);
     }
 
+    /// Proves: R458, C57
+    ///
     /// "Leads to" without fairness in the checker: from every state with a dead node the judge alone (Tick, Detect) gets it
     /// to Failed, and no step of anybody undoes what the judge has done about a dead node.
     #[test]
@@ -239,7 +251,8 @@ mod tests {
         let mut steps_taken = 0;
         for state in &states {
             for node in (0..model.nodes).filter(|node| !state.alive[at(*node)]) {
-                let judged = run_alone(&model, state, |action| matches!(action, Tick(n) | Detect(n) if *n == node));
+                let judged =
+                    run_alone(&model, state, |action| matches!(action, Tick(n) | Detect(n) if *n == node));
                 assert_eq!(judged.status[at(node)], Status::Failed, "{state:?}");
                 for next in successors(&model, state) {
                     assert!(progress(&next, node) >= progress(state, node), "{state:?} -> {next:?}");
@@ -250,6 +263,8 @@ mod tests {
         assert!(steps_taken > 10_000, "only {steps_taken} steps were looked at");
     }
 
+    /// Proves: R458, R216
+    ///
     /// A stale cache of a live node is made fresh by its own step, which nothing but the node's death takes away.
     #[test]
     fn a_stale_cache_can_always_be_made_fresh() {

@@ -118,7 +118,8 @@ impl Extended {
     fn fail(&self, state: &mut State, n: usize) {
         state.nodes[n].status = Status::Failed;
         if self.variant != Variant::KeepsPlacementsOfFailed {
-            let lost = state.actors.iter_mut().filter(|actor| actor.placement.is_some_and(|(owner, _)| owner == n));
+            let lost =
+                state.actors.iter_mut().filter(|actor| actor.placement.is_some_and(|(owner, _)| owner == n));
             lost.for_each(|actor| actor.placement = None);
         }
     }
@@ -184,7 +185,8 @@ impl Model for Extended {
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
             Property::always("at most one runs", |model: &Self, state: &State| {
-                (0..model.actors).all(|a| state.nodes.iter().filter(|node| node.running[a].is_some()).count() <= 1)
+                (0..model.actors)
+                    .all(|a| state.nodes.iter().filter(|node| node.running[a].is_some()).count() <= 1)
             }),
             Property::always("what runs is recorded", |_, state: &State| {
                 runs(state).all(|(n, a, generation)| state.actors[a].placement == Some((n, generation)))

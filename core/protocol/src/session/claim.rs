@@ -71,7 +71,8 @@ pub enum ClaimAction {
 impl Claim {
     /// Starts a claim by `session` of a key whose record is `expected`, as far as the claimer knows.
     pub fn start(session: Session, expected: Option<OwnerRecord>) -> (Self, ClaimAction) {
-        let mut claim = Self { session, over: expected, raced: false, guarded: true, rounds_left: CLAIM_ROUNDS };
+        let mut claim =
+            Self { session, over: expected, raced: false, guarded: true, rounds_left: CLAIM_ROUNDS };
         let action = claim.next_round();
         (claim, action)
     }

@@ -41,9 +41,15 @@ pub(crate) struct World {
 pub(crate) enum Duty {
     Idle,
     Claiming(Box<Claim>),
-    Serving { session: NodeId, generation: u64 },
+    Serving {
+        session: NodeId,
+        generation: u64,
+    },
     /// Stopped, and gave the key away; waits for the answer.
-    Leaving { session: NodeId, generation: u64 },
+    Leaving {
+        session: NodeId,
+        generation: u64,
+    },
 }
 
 /// How the world behaves: what is broken, and whether reads may be stale.
@@ -217,7 +223,9 @@ impl World {
     }
 
     fn observer_sees(&mut self, rules: Rules, mut seen: LeaseSeen) {
-        if let (true, Lease::Live { ttl, .. }) = (rules.breaks(Mutant::ObserverUsesItsOwnTtl), &mut seen.lease) {
+        if let (true, Lease::Live { ttl, .. }) =
+            (rules.breaks(Mutant::ObserverUsesItsOwnTtl), &mut seen.lease)
+        {
             *ttl = Millis(ttl.0 / 2);
         }
         let early = if rules.breaks(Mutant::StampsBeforeAsking) { TICK } else { Millis::ZERO };
@@ -289,7 +297,14 @@ impl World {
         self.go_on_claiming(rules, who, claim, action, stale);
     }
 
-    fn go_on_claiming(&mut self, rules: Rules, who: Who, mut claim: Claim, mut action: ClaimAction, stale: bool) {
+    fn go_on_claiming(
+        &mut self,
+        rules: Rules,
+        who: Who,
+        mut claim: Claim,
+        mut action: ClaimAction,
+        stale: bool,
+    ) {
         *self.duty_mut(who) = Duty::Idle;
         loop {
             let event = match action {
@@ -384,7 +399,9 @@ impl World {
     }
 
     fn send(&mut self, rules: Rules, expect: Expect, write: Write, waiter: Option<Waiter>) {
-        let sent = if rules.breaks(Mutant::CountsFromTheRepeat) { self.tick } else { 0 };
+        let timed =
+            [Mutant::CountsFromTheRepeat, Mutant::AcceptsMissing].into_iter().any(|m| rules.breaks(m));
+        let sent = if timed { self.tick } else { 0 };
         self.flights.push(Flight { expect, write, state: FlightState::Sent, waiter, sent });
     }
 
@@ -502,7 +519,7 @@ impl World {
     /// Mutants of the holder: it goes on as one that was confirmed at another time, or opens once more.
     fn answer_broken_holder(&mut self, rules: Rules, flight: &Flight, outcome: &LeaseOutcome) -> bool {
         let Some(holder) = &self.holder else { return false };
-        let (session, confirmed_sent) = (holder.session(), holder.gate().serve_until - SERVING_TIME);
+        let (session, sent) = (holder.session(), Millis(flight.sent * TICK.0));
         match (rules.mutant, outcome) {
             (Some(Mutant::CountsFromTheAnswer), LeaseOutcome::Applied(version)) => {
                 self.confirmed_anew(rules, session, self.now(), *version);
@@ -510,12 +527,12 @@ impl World {
             (Some(Mutant::CountsFromTheRepeat), LeaseOutcome::Found(Some(seen)))
                 if matches!(seen.lease, Lease::Live { .. }) =>
             {
-                self.confirmed_anew(rules, session, Millis(flight.sent * TICK.0), seen.version);
+                self.confirmed_anew(rules, session, sent, seen.version);
             }
             (Some(Mutant::AcceptsMissing), LeaseOutcome::Found(Some(seen)))
-                if matches!(seen.lease, Lease::Missing { .. }) && holder.serving(self.now()) =>
+                if matches!(seen.lease, Lease::Missing { .. }) =>
             {
-                self.confirmed_anew(rules, session, confirmed_sent, seen.version);
+                self.confirmed_anew(rules, session, sent, seen.version);
             }
             (Some(Mutant::RecreatesAbsentLease), LeaseOutcome::Found(None)) => {
                 self.open_session(rules, index_of(session.id));
@@ -624,5 +641,3 @@ pub(crate) const B: NodeId = NodeId::new(100);
 pub(crate) const TTL: Millis = Millis(30_000);
 /// One third of an observer's wait, rounded up: a holder serves for three ticks, an observer ends after three.
 pub(crate) const TICK: Millis = Millis(10_300);
-/// How long a confirmed beat lets its sender serve.
-const SERVING_TIME: Millis = Millis(26_400);
