@@ -70,6 +70,16 @@ where
     run(model.checker().finish_when(HasDiscoveries::AnyFailures))
 }
 
+/// Searches until this very property is broken, whatever else falls before, or everything was seen.
+pub(crate) fn hunt_for<M>(model: M, property: &'static str) -> Explored
+where
+    M: Model + Send + Sync + 'static,
+    M::State: Clone + Debug + Hash + PartialEq + Send + Sync,
+    M::Action: Clone + Debug + PartialEq + Send + Sync,
+{
+    run(model.checker().finish_when(HasDiscoveries::AnyOf(BTreeSet::from([property]))))
+}
+
 /// Whether some way of less than `steps` steps breaks a property.
 pub(crate) fn breaks_within_less_than<M>(model: M, steps: usize) -> bool
 where

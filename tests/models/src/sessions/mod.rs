@@ -5,6 +5,8 @@
 //! crashes and restarts. Properties bear the names by which the simulator and `docs/models.md` know them.
 
 mod calm;
+mod flights;
+mod key;
 mod mutant;
 mod store;
 mod world;
@@ -274,5 +276,4 @@ impl Model for Sessions {
     }
 }
 
-#[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The runs: clean ones of the protocol as it is, and one per broken rule.
 
 use super::*;
-use crate::check::{explore, hunt};
+use crate::check::{explore, hunt, hunt_for};
 
 impl Sessions {
     fn new(bounds: Bounds, life: Life) -> Self {
@@ -159,6 +159,21 @@ mutants! {
     mutant_25_absence_is_life: AbsenceIsLife breaks "never_stuck" in one_life(Life { crashes: true, engine_deletes: true, ..NOTHING_ELSE }).with_ways_out();
     mutant_33_revokes_by_ending: RevokesByEnding breaks "ended_session_is_silent" in one_owner(Life { revokes: true, ..NOTHING_ELSE });
     mutant_34_claims_before_confirmed: ClaimsBeforeConfirmed breaks "ended_never_comes_back" in one_life(COLLECTING);
+}
+
+/// The other properties fall earlier and would hide it if this one were blind.
+#[test]
+fn two_serve_at_once_where_a_rule_is_broken() {
+    for (mutant, run) in [
+        (Mutant::TakesOnSuspicion, one_life(NOTHING_ELSE)),
+        (Mutant::NoSelfFence, one_write_at_a_time(NOTHING_ELSE)),
+        (Mutant::ClaimWithoutCas, one_life(NOTHING_ELSE)),
+        (Mutant::AbsenceIsDeath, one_life(ENGINE_DELETES)),
+        (Mutant::AdoptsByReading, Sessions::new(Bounds { owner_writes: 3, ..ONE_LIFE }, LEAVING)),
+        (Mutant::ReleasesBeforeStopping, one_life(LEAVING)),
+    ] {
+        hunt_for(run.breaking(mutant), "at_most_one_server").assert_broken("at_most_one_server");
+    }
 }
 
 #[test]

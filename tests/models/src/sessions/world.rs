@@ -5,11 +5,11 @@
 //! the machines of `core/protocol`. A read and what follows from it are one step: what is then written travels on its own,
 //! so a pause in between is covered by a write that lands late.
 
-use archipelago_protocol::contract::{OwnerRecord, PlacementDecision};
+use archipelago_protocol::contract::OwnerRecord;
 use archipelago_protocol::identity::{Generation, NodeId, OwnedKey, Placement};
 use archipelago_protocol::session::{
-    Claim, ClaimAction, ClaimEvent, EndReason, HolderAction, HolderEvent, Lease, LeaseAnswer, LeaseObserver,
-    LeaseOutcome, LeaseSeen, LeaseVersion, ObserverAction, ObserverEvent, Session, SessionHolder, times,
+    Claim, EndReason, HolderAction, HolderEvent, Lease, LeaseObserver, LeaseSeen, LeaseVersion,
+    ObserverAction, ObserverEvent, Session, SessionHolder, times,
 };
 use archipelago_protocol::time::Millis;
 
@@ -131,7 +131,7 @@ impl World {
         self.open_session(rules, index);
     }
 
-    fn open_session(&mut self, rules: Rules, index: usize) {
+    pub(super) fn open_session(&mut self, rules: Rules, index: usize) {
         let session = Session { id: session_id(index), ttl: TTL };
         let (holder, actions) = SessionHolder::open(self.now(), session, self.nonce());
         self.holder = Some(holder);
@@ -222,7 +222,7 @@ impl World {
         self.observer_sees(rules, seen);
     }
 
-    fn observer_sees(&mut self, rules: Rules, mut seen: LeaseSeen) {
+    pub(super) fn observer_sees(&mut self, rules: Rules, mut seen: LeaseSeen) {
         if let (true, Lease::Live { ttl, .. }) =
             (rules.breaks(Mutant::ObserverUsesItsOwnTtl), &mut seen.lease)
         {
@@ -281,324 +281,9 @@ impl World {
         self.send(rules, expect, Write::Owner(None), None);
     }
 
-    // ---- the key ----
-
-    pub(crate) fn claim(&mut self, rules: Rules, who: Who, stale: bool) {
-        let Some(session) = self.present_session(who) else { return };
-        let (version, owner) = self.owner.read(stale);
-        if owner == Some(session.id) && rules.breaks(Mutant::NeverRecasts) {
-            return;
-        }
-        if owner == Some(session.id) && rules.breaks(Mutant::AdoptsByReading) {
-            *self.duty_mut(who) = Duty::Serving { session: session.id, generation: version };
-            return;
-        }
-        let (claim, action) = Claim::start(session, owner.map(|owner| record(owner, version)));
-        self.go_on_claiming(rules, who, claim, action, stale);
-    }
-
-    fn go_on_claiming(
-        &mut self,
-        rules: Rules,
-        who: Who,
-        mut claim: Claim,
-        mut action: ClaimAction,
-        stale: bool,
-    ) {
-        *self.duty_mut(who) = Duty::Idle;
-        loop {
-            let event = match action {
-                ClaimAction::ReadHolder(holder) => {
-                    ClaimEvent::HolderRead(self.holder_evidence(rules, holder.id, stale))
-                }
-                ClaimAction::ReadOwner => {
-                    let (version, owner) = self.owner.read(false);
-                    ClaimEvent::OwnerRead(owner.map(|owner| record(owner, version)))
-                }
-                ClaimAction::ReadOwn => ClaimEvent::OwnRead(None),
-                ClaimAction::Pin(holder) => {
-                    let missing = Lease::Missing { ttl: holder.ttl };
-                    self.send_lease(rules, holder.id, Expect::Absent, missing, Some(Waiter::ClaimPin(who)));
-                    *self.duty_mut(who) = Duty::Claiming(Box::new(claim));
-                    return;
-                }
-                ClaimAction::Write { over, .. } => return self.send_claim(rules, who, claim, over),
-                ClaimAction::Decided(PlacementDecision::Placed(placement)) => {
-                    return self.grant(rules, who, &placement);
-                }
-                ClaimAction::Decided(
-                    PlacementDecision::AlreadyPlaced(held) | PlacementDecision::Raced { winner: held },
-                ) => return self.blocked(rules, who, held.session()),
-                ClaimAction::SessionLost | ClaimAction::Contested(_) => return,
-            };
-            action = claim.handle(event);
-        }
-    }
-
-    /// What a claimer learns about the session that holds the key.
-    fn holder_evidence(&self, rules: Rules, id: NodeId, stale: bool) -> Option<LeaseSeen> {
-        let seen = self.lease_seen(id, stale);
-        let as_if = |lease| Some(LeaseSeen { id, version: LeaseVersion(0), lease });
-        let ended = Lease::Ended { why: EndReason::Silent, by: B };
-        match (rules.mutant, &seen) {
-            (Some(Mutant::TakesOnSuspicion), _) | (Some(Mutant::AbsenceIsDeath), None) => as_if(ended),
-            (Some(Mutant::AbsenceIsLife), None) => as_if(Lease::Live { seq: 0, nonce: 0, ttl: TTL }),
-            _ => seen,
-        }
-    }
-
-    fn send_claim(&mut self, rules: Rules, who: Who, claim: Claim, over: Option<OwnerRecord>) {
-        let expect = over.map_or(Expect::Absent, |over| Expect::At(over.placement.generation.as_u64()));
-        let expect = or_anything(rules, Mutant::ClaimWithoutCas, expect);
-        let id = claim.session().id;
-        self.send(rules, expect, Write::Owner(Some(id)), Some(Waiter::Claim(who)));
-        *self.duty_mut(who) = Duty::Claiming(Box::new(claim));
-    }
-
-    fn grant(&mut self, rules: Rules, who: Who, placement: &Placement) {
-        let generation = placement.generation.as_u64();
-        let granted = match (who, &self.holder) {
-            (Who::B, _) => Some(B),
-            (Who::A, Some(holder)) if rules.breaks(Mutant::OldClaimGrants) => Some(holder.session().id),
-            (Who::A, Some(holder)) => holder.grants(self.now(), placement).then_some(placement.node),
-            (Who::A, None) => None,
-        };
-        if let Some(session) = granted {
-            *self.duty_mut(who) = Duty::Serving { session, generation };
-        }
-    }
-
-    fn blocked(&mut self, rules: Rules, who: Who, by: Session) {
-        if who == Who::B && !self.observer.is_monitoring() {
-            self.tell_observer(rules, self.now(), ObserverEvent::Blocked(by));
-        }
-    }
-
-    pub(crate) fn release(&mut self, rules: Rules, who: Who) {
-        let Duty::Serving { session, generation } = *self.duty(who) else { return };
-        if !rules.breaks(Mutant::ReleasesBeforeStopping) {
-            *self.duty_mut(who) = Duty::Leaving { session, generation };
-        }
-        let names_owner = rules.breaks(Mutant::ReleaseNamesOwner);
-        let expect = if names_owner { Expect::OwnedBy(session) } else { Expect::At(generation) };
-        self.send(rules, expect, Write::Owner(None), Some(Waiter::Leave(who)));
-    }
-
-    pub(crate) fn transfer(&mut self, rules: Rules) {
-        let Duty::Serving { session, generation } = *self.duty(Who::A) else { return };
-        *self.duty_mut(Who::A) = Duty::Leaving { session, generation };
-        let names_owner = rules.breaks(Mutant::TransferNamesOwner);
-        let expect = if names_owner { Expect::OwnedBy(session) } else { Expect::At(generation) };
-        self.send(rules, expect, Write::Owner(Some(B)), Some(Waiter::Leave(Who::A)));
-    }
-
-    // ---- writes on their way ----
-
-    fn send_lease(&mut self, rules: Rules, id: NodeId, expect: Expect, lease: Lease, waiter: Option<Waiter>) {
-        self.send(rules, expect, Write::Lease(index_of(id), lease), waiter);
-    }
-
-    fn send(&mut self, rules: Rules, expect: Expect, write: Write, waiter: Option<Waiter>) {
-        let timed =
-            [Mutant::CountsFromTheRepeat, Mutant::AcceptsMissing].into_iter().any(|m| rules.breaks(m));
-        let sent = if timed { self.tick } else { 0 };
-        self.flights.push(Flight { expect, write, state: FlightState::Sent, waiter, sent });
-    }
-
-    /// The store carries a write out, or refuses it.
-    pub(crate) fn apply(&mut self, rules: Rules, number: usize) {
-        let flight = self.flights[number].clone();
-        let state = match flight.write {
-            Write::Lease(index, lease) => self.apply_lease(rules, index, flight.expect, lease),
-            Write::Owner(owner) => self.apply_owner(rules, flight.expect, owner),
-        };
-        if flight.waiter.is_none() {
-            self.flights.remove(number);
-        } else {
-            self.flights[number].state = state;
-        }
-    }
-
-    fn apply_lease(&mut self, rules: Rules, index: usize, expect: Expect, lease: Lease) -> FlightState {
-        if !expect.allows(&self.leases[index], None) {
-            return FlightState::FoundLease(self.lease_seen(session_id(index), false));
-        }
-        self.revived |= self.ended[index] && matches!(lease, Lease::Live { .. });
-        self.ended[index] |= lease.has_ended();
-        self.leases[index].set(Some(lease), rules.stale_reads);
-        FlightState::Applied(self.leases[index].version)
-    }
-
-    fn apply_owner(&mut self, rules: Rules, expect: Expect, owner: Option<NodeId>) -> FlightState {
-        if !expect.allows(&self.owner, self.owner.value) {
-            return FlightState::FoundOwner(self.owner.value.map(|owner| (owner, self.owner.version)));
-        }
-        self.owner.set(owner, rules.stale_reads);
-        if owner.is_none() && rules.breaks(Mutant::GenerationsStartAgain) {
-            self.owner.version = 0;
-        }
-        FlightState::Applied(self.owner.version)
-    }
-
-    /// The answer reaches whoever waits for it.
-    pub(crate) fn answer(&mut self, rules: Rules, number: usize) {
-        let flight = self.flights.remove(number);
-        let Some(waiter) = flight.waiter else { return };
-        match waiter {
-            Waiter::Open | Waiter::Beat(_) => self.answer_holder(rules, waiter, &flight),
-            Waiter::End { session, version } => {
-                self.end_answered(rules, session, version, flight.state.lease_outcome())
-            }
-            Waiter::Claim(who) => self.claim_answered(rules, who, &flight.state),
-            Waiter::ClaimPin(who) => self.claim_pinned(rules, who, &flight.state),
-            Waiter::ObserverPin(index) => self.observer_pinned(rules, index, &flight.state),
-            Waiter::Leave(who) => self.left(who),
-        }
-    }
-
-    /// No answer in time: the write may be applied now or later.
-    pub(crate) fn give_up(&mut self, rules: Rules, number: usize) {
-        let Some(waiter) = self.flights[number].waiter.take() else { return };
-        if self.flights[number].state != FlightState::Sent {
-            self.flights.remove(number);
-        }
-        match waiter {
-            Waiter::Open if rules.breaks(Mutant::RepeatsOpen) => {
-                let session = self.holder.as_ref().map(SessionHolder::session);
-                let again = Lease::Live { seq: 0, nonce: self.nonce(), ttl: TTL };
-                let id = session.expect("a holder waits").id;
-                self.send_lease(rules, id, Expect::Absent, again, Some(Waiter::Open));
-            }
-            Waiter::Open => self.tell_holder(rules, HolderEvent::OpenAnswered(LeaseOutcome::Unknown)),
-            Waiter::Beat(seq) => {
-                self.tell_holder(rules, HolderEvent::BeatAnswered { seq, outcome: LeaseOutcome::Unknown })
-            }
-            Waiter::End { session, version } => {
-                self.end_answered(rules, session, version, LeaseOutcome::Unknown)
-            }
-            Waiter::Claim(who) | Waiter::ClaimPin(who) => *self.duty_mut(who) = Duty::Idle,
-            Waiter::ObserverPin(index) => {
-                self.tell_observer(rules, self.now(), ObserverEvent::Unread(session_id(index)))
-            }
-            Waiter::Leave(who) => self.left(who),
-        }
-    }
-
-    /// The store did not take the write, and says so: certainly never applied.
-    pub(crate) fn refuse(&mut self, rules: Rules, number: usize) {
-        let Some(waiter) = self.flights.remove(number).waiter else { return };
-        let outcome = LeaseOutcome::Unavailable;
-        match waiter {
-            Waiter::Open => self.tell_holder(rules, HolderEvent::OpenAnswered(outcome)),
-            Waiter::Beat(seq) => self.tell_holder(rules, HolderEvent::BeatAnswered { seq, outcome }),
-            Waiter::End { session, version } => self.end_answered(rules, session, version, outcome),
-            Waiter::Claim(who) | Waiter::ClaimPin(who) => *self.duty_mut(who) = Duty::Idle,
-            Waiter::ObserverPin(index) => {
-                self.tell_observer(rules, self.now(), ObserverEvent::Unread(session_id(index)))
-            }
-            Waiter::Leave(who) => {
-                if let Duty::Leaving { session, generation } = *self.duty(who) {
-                    *self.duty_mut(who) = Duty::Serving { session, generation };
-                }
-            }
-        }
-    }
-
-    fn answer_holder(&mut self, rules: Rules, waiter: Waiter, flight: &Flight) {
-        let outcome = flight.state.lease_outcome();
-        if self.answer_broken_holder(rules, flight, &outcome) {
-            return;
-        }
-        let event = match waiter {
-            Waiter::Beat(seq) => HolderEvent::BeatAnswered { seq, outcome },
-            _ => HolderEvent::OpenAnswered(outcome),
-        };
-        self.tell_holder(rules, event);
-    }
-
-    /// Mutants of the holder: it goes on as one that was confirmed at another time, or opens once more.
-    fn answer_broken_holder(&mut self, rules: Rules, flight: &Flight, outcome: &LeaseOutcome) -> bool {
-        let Some(holder) = &self.holder else { return false };
-        let (session, sent) = (holder.session(), Millis(flight.sent * TICK.0));
-        match (rules.mutant, outcome) {
-            (Some(Mutant::CountsFromTheAnswer), LeaseOutcome::Applied(version)) => {
-                self.confirmed_anew(rules, session, self.now(), *version);
-            }
-            (Some(Mutant::CountsFromTheRepeat), LeaseOutcome::Found(Some(seen)))
-                if matches!(seen.lease, Lease::Live { .. }) =>
-            {
-                self.confirmed_anew(rules, session, sent, seen.version);
-            }
-            (Some(Mutant::AcceptsMissing), LeaseOutcome::Found(Some(seen)))
-                if matches!(seen.lease, Lease::Missing { .. }) =>
-            {
-                self.confirmed_anew(rules, session, sent, seen.version);
-            }
-            (Some(Mutant::RecreatesAbsentLease), LeaseOutcome::Found(None)) => {
-                self.open_session(rules, index_of(session.id));
-            }
-            _ => return false,
-        }
-        true
-    }
-
-    fn confirmed_anew(&mut self, rules: Rules, session: Session, sent: Millis, version: LeaseVersion) {
-        self.holder = Some(SessionHolder::open(sent, session, self.nonce()).0);
-        self.tell_holder(rules, HolderEvent::OpenAnswered(LeaseOutcome::Applied(version)));
-    }
-
-    fn end_answered(&mut self, rules: Rules, session: usize, version: u64, outcome: LeaseOutcome) {
-        let (id, version) = (session_id(session), LeaseVersion(version));
-        self.tell_observer(rules, self.now(), ObserverEvent::EndAnswered { id, version, outcome });
-    }
-
-    fn observer_pinned(&mut self, rules: Rules, index: usize, state: &FlightState) {
-        let id = session_id(index);
-        match state.lease_outcome() {
-            LeaseOutcome::Applied(version) => {
-                self.observer_sees(rules, LeaseSeen { id, version, lease: Lease::Missing { ttl: TTL } })
-            }
-            LeaseOutcome::Found(Some(seen)) => self.observer_sees(rules, seen),
-            _ => self.tell_observer(rules, self.now(), ObserverEvent::Unread(id)),
-        }
-    }
-
-    fn claim_answered(&mut self, rules: Rules, who: Who, state: &FlightState) {
-        let Duty::Claiming(claim) = self.duty(who).clone() else { return };
-        let mut claim = *claim;
-        let event = match state {
-            FlightState::Applied(version) => {
-                let id = claim.session().id;
-                ClaimEvent::Applied(placement(id, *version))
-            }
-            FlightState::FoundOwner(found) => {
-                ClaimEvent::Conflict(found.map(|(owner, version)| record(owner, version)))
-            }
-            _ => return,
-        };
-        let action = claim.handle(event);
-        self.go_on_claiming(rules, who, claim, action, false);
-    }
-
-    fn claim_pinned(&mut self, rules: Rules, who: Who, state: &FlightState) {
-        let Duty::Claiming(claim) = self.duty(who).clone() else { return };
-        let mut claim = *claim;
-        let answer = match state {
-            FlightState::Applied(version) => LeaseAnswer::Applied(LeaseVersion(*version)),
-            FlightState::FoundLease(found) => LeaseAnswer::Found(found.clone()),
-            _ => return,
-        };
-        let action = claim.handle(ClaimEvent::Pinned(answer));
-        self.go_on_claiming(rules, who, claim, action, false);
-    }
-
-    fn left(&mut self, who: Who) {
-        *self.duty_mut(who) = Duty::Idle;
-    }
-
     // ---- reading ----
 
-    fn lease_seen(&self, id: NodeId, stale: bool) -> Option<LeaseSeen> {
+    pub(super) fn lease_seen(&self, id: NodeId, stale: bool) -> Option<LeaseSeen> {
         if id == B {
             let lease = Lease::Live { seq: 0, nonce: 0, ttl: TTL };
             return Some(LeaseSeen { id, version: LeaseVersion(1), lease });
@@ -608,21 +293,21 @@ impl World {
     }
 
     /// Tells the processes of A apart, as random numbers would.
-    fn nonce(&self) -> u64 {
+    pub(super) fn nonce(&self) -> u64 {
         self.opened as u64
     }
 }
 
-fn or_anything(rules: Rules, mutant: Mutant, expect: Expect) -> Expect {
+pub(super) fn or_anything(rules: Rules, mutant: Mutant, expect: Expect) -> Expect {
     if rules.breaks(mutant) { Expect::Anything } else { expect }
 }
 
-fn record(owner: NodeId, version: u64) -> OwnerRecord {
+pub(super) fn record(owner: NodeId, version: u64) -> OwnerRecord {
     let generation = Generation::new(version);
     OwnerRecord { placement: placement(owner, version), since: generation, ttl: TTL, moved: None }
 }
 
-fn placement(node: NodeId, version: u64) -> Placement {
+pub(super) fn placement(node: NodeId, version: u64) -> Placement {
     let key = OwnedKey::role("k").expect("a valid name");
     Placement { key, node, generation: Generation::new(version) }
 }
