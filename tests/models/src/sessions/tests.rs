@@ -134,7 +134,7 @@ fn two_lives(life: Life) -> Sessions {
 mutants! {
     mutant_01_takes_on_suspicion: TakesOnSuspicion breaks "server_is_recorded" in one_life(NOTHING_ELSE);
     mutant_02_no_self_fence: NoSelfFence breaks "ended_session_is_silent" in one_write_at_a_time(NOTHING_ELSE);
-    mutant_03_counts_from_the_answer: CountsFromTheAnswer breaks "ended_session_is_silent" in one_write_at_a_time(NOTHING_ELSE);
+    mutant_03_counts_from_the_answer: CountsFromTheAnswer breaks "ended_session_is_silent" in one_owner(NOTHING_ELSE);
     mutant_04_counts_from_the_repeat: CountsFromTheRepeat breaks "ended_session_is_silent" in one_write_at_a_time(NOTHING_ELSE);
     mutant_05_observer_uses_its_own_ttl: ObserverUsesItsOwnTtl breaks "ended_session_is_silent" in one_write_at_a_time(NOTHING_ELSE);
     mutant_06_stamps_before_asking: StampsBeforeAsking breaks "ended_session_is_silent" in one_write_at_a_time(NOTHING_ELSE);
