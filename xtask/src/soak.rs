@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::capture::counts_tests;
 use crate::sim;
 use crate::step::{Outcome, Report, Step, run_all};
 use crate::test;
@@ -17,8 +18,16 @@ fn steps(options: Options) -> Vec<Step> {
         Step::vital("build", |w| w.cargo(&["test", "--workspace", "--no-run", "--quiet"])),
         Step::new("simulation", move |w| sim::sweep(w, options.seeds)),
         Step::new("mutants", |w| w.cargo(&test::MUTANTS)),
+        Step::new("large models", |w| w.cargo_keeping(&LARGE_MODELS, is_figure_or_result)),
         Step::new("repeated tests", move |w| repeated_tests(w, options.repeat)),
     ]
+}
+
+/// The models that are too large for every change; each prints its size.
+const LARGE_MODELS: [&str; 6] = ["test", "--package", "archipelago-models", "--", "--ignored", "--nocapture"];
+
+fn is_figure_or_result(line: &str) -> bool {
+    line.starts_with("figure ") || counts_tests(line)
 }
 
 /// Runs the steps and writes the page, also when some failed.

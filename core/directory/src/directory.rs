@@ -123,7 +123,7 @@ impl Directory for StoreDirectory {
     }
 
     async fn pin_session(&self, session: Session) -> Result<LeaseAnswer, DirectoryError> {
-        self.write_lease(session.id, Expect::Absent, &Lease::Missing { ttl: session.ttl }).await
+        self.pin(session).await
     }
 
     async fn sessions(&self) -> Result<Listing<NodeInfo>, DirectoryError> {

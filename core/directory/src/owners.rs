@@ -7,7 +7,7 @@ use archipelago_protocol::contract::{
     DirectoryError, Listing, Move, OwnerRecord, PlacementDecision, PlacementScope, Revision,
 };
 use archipelago_protocol::identity::{Generation, NodeId, OwnedKey, Placement};
-use archipelago_protocol::session::{Lease, LeaseAnswer, Session};
+use archipelago_protocol::session::{Claim, ClaimAction, ClaimEvent, Lease, LeaseAnswer, Session};
 
 use crate::directory::StoreDirectory;
 use crate::leases::{not_ended, unasked_guard};
@@ -38,65 +38,44 @@ impl StoreDirectory {
         session: Session,
         expected: Option<OwnerRecord>,
     ) -> Result<PlacementDecision, DirectoryError> {
-        let (mut record, mut raced, mut guarded) = (expected, false, true);
-        for _ in 0..CLAIM_ROUNDS {
-            if let Some(held) = record.clone().filter(|held| held.placement.node != session.id)
-                && !self.has_ended(held.session()).await?
-            {
-                match self.judge_holder(key, held, raced).await? {
-                    Judged::Held(decision) => return Ok(decision),
-                    Judged::Moved(newer) => {
-                        (record, raced) = (newer, true);
-                        continue;
-                    }
+        let (mut claim, mut action) = Claim::start(session, expected);
+        loop {
+            let event = match action {
+                ClaimAction::ReadHolder(holder) => ClaimEvent::HolderRead(self.read_lease(holder.id).await?),
+                ClaimAction::Pin(holder) => ClaimEvent::Pinned(self.pin(holder).await?),
+                ClaimAction::ReadOwner => {
+                    ClaimEvent::OwnerRead(claimable(key, self.read_owner_state(key).await?)?)
                 }
-            }
-            match self.try_claim(key, session, record.as_ref(), guarded).await? {
-                Claimed::Placed(placement) => return Ok(PlacementDecision::Placed(placement)),
-                Claimed::Lost(current) => (record, raced) = (current, true),
-                Claimed::Unguarded => {
-                    self.check_live(session).await?;
-                    guarded = false;
+                ClaimAction::Write { over, guarded } => {
+                    self.write_claim(key, session, over.as_ref(), guarded).await?
                 }
-            }
-        }
-        Err(DirectoryError::Conflict { current: record.map(Box::new) })
-    }
-
-    /// The holder has not ended. If the claimer's view of the record may be old, looks once more.
-    async fn judge_holder(
-        &self,
-        key: &OwnedKey,
-        held: OwnerRecord,
-        raced: bool,
-    ) -> Result<Judged, DirectoryError> {
-        if raced {
-            return Ok(Judged::Held(PlacementDecision::Raced { winner: held }));
-        }
-        match claimable(key, self.read_owner_state(key).await?)? {
-            Some(fresh) if fresh.placement == held.placement => {
-                Ok(Judged::Held(PlacementDecision::AlreadyPlaced(fresh)))
-            }
-            newer => Ok(Judged::Moved(newer)),
+                ClaimAction::ReadOwn => ClaimEvent::OwnRead(self.read_lease(session.id).await?),
+                ClaimAction::Decided(decision) => return Ok(decision),
+                ClaimAction::SessionLost => return Err(DirectoryError::SessionLost { id: session.id }),
+                ClaimAction::Contested(current) => {
+                    return Err(DirectoryError::Conflict { current: current.map(Box::new) });
+                }
+            };
+            action = claim.handle(event);
         }
     }
 
-    async fn try_claim(
+    async fn write_claim(
         &self,
         key: &OwnedKey,
         session: Session,
         over: Option<&OwnerRecord>,
         guarded: bool,
-    ) -> Result<Claimed, DirectoryError> {
+    ) -> Result<ClaimEvent, DirectoryError> {
         let expect = over.map_or(Expect::Absent, |record| at(&record.placement));
         let guard =
             guarded.then(|| Guard { id: node_record_id(session.id), tag: Some(session.id.to_string()) });
         match self.cas(&owner_id(key), expect, put(&OwnerValue::new(session, None))?, guard).await? {
-            CasAnswer::Applied(version) => Ok(Claimed::Placed(placement(key, session.id, version))),
+            CasAnswer::Applied(version) => Ok(ClaimEvent::Applied(placement(key, session.id, version))),
             CasAnswer::Conflict(current) => {
-                Ok(Claimed::Lost(claimable(key, decode_some(current.as_ref())?)?))
+                Ok(ClaimEvent::Conflict(claimable(key, decode_some(current.as_ref())?)?))
             }
-            CasAnswer::GuardFailed => Ok(Claimed::Unguarded),
+            CasAnswer::GuardFailed => Ok(ClaimEvent::GuardFailed),
         }
     }
 
@@ -105,19 +84,14 @@ impl StoreDirectory {
         if let Some(seen) = self.read_lease(session.id).await? {
             return Ok(seen.lease.has_ended());
         }
-        let pin = Lease::Missing { ttl: session.ttl };
-        match self.write_lease(session.id, Expect::Absent, &pin).await? {
+        match self.pin(session).await? {
             LeaseAnswer::Found(Some(seen)) => Ok(seen.lease.has_ended()),
             LeaseAnswer::Found(None) | LeaseAnswer::Applied(_) => Ok(false),
         }
     }
 
-    /// The poster is only a hint: if it is missing, the lease decides.
-    async fn check_live(&self, session: Session) -> Result<(), DirectoryError> {
-        match self.read_lease(session.id).await? {
-            Some(seen) if matches!(seen.lease, Lease::Live { .. }) => Ok(()),
-            _ => Err(DirectoryError::SessionLost { id: session.id }),
-        }
+    pub(crate) async fn pin(&self, session: Session) -> Result<LeaseAnswer, DirectoryError> {
+        self.write_lease(session.id, Expect::Absent, &Lease::Missing { ttl: session.ttl }).await
     }
 
     pub(crate) async fn recast(&self, record: &OwnerRecord) -> Result<OwnerRecord, DirectoryError> {
@@ -196,17 +170,6 @@ impl StoreDirectory {
     }
 }
 
-enum Judged {
-    Held(PlacementDecision),
-    Moved(Option<OwnerRecord>),
-}
-
-enum Claimed {
-    Placed(Placement),
-    Lost(Option<OwnerRecord>),
-    Unguarded,
-}
-
 fn put(value: &OwnerValue) -> Result<Write, DirectoryError> {
     Ok(Write::Put { tag: Some(value.session.clone()), value: encode(value)?, ttl: None })
 }
@@ -231,6 +194,3 @@ fn claimable(key: &OwnedKey, state: Option<OwnerState>) -> Result<Option<OwnerRe
         state => Ok(state.and_then(OwnerState::owned)),
     }
 }
-
-/// Each round but the last two answers a change by somebody else; more than this is a storm, and the caller looks again.
-const CLAIM_ROUNDS: usize = 6;
