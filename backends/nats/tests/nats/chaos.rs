@@ -26,7 +26,7 @@ fn a_server_hurt_under_load_loses_nothing_acknowledged_and_grants_nothing_twice(
         let summary = chaos.check().await.unwrap_or_else(|error| panic!("{error}"));
         eprintln!("{summary:?}");
         let Summary { keys, answered, refused, unknown, acknowledged } = summary;
-        let enough = keys > 50 && answered > 500 && refused > 10 && unknown > 10 && acknowledged > 500;
+        let enough = keys > 30 && answered > 300 && refused > 5 && unknown > 5 && acknowledged > 100;
         assert!(enough, "an idle run proves nothing: {summary:?}");
     });
 }

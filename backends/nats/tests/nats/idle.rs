@@ -10,7 +10,7 @@ use archipelago_test_servers::nats;
 use futures_util::StreamExt;
 use futures_util::future::join;
 
-use crate::rig::{self, RealTimer, block_on_one_thread, owner, put, until, write};
+use crate::rig::{self, RealTimer, block_on_one_thread, connect, owner, put, until, write};
 
 /// Every request is answered in time and by its type, and watch and connection together take less than 2 % of a core.
 #[test]
@@ -18,7 +18,9 @@ fn a_server_that_stays_away_costs_next_to_nothing() {
     let Some(program) = nats::program() else { return };
     let mut server = nats::start(program, |_| String::new());
     block_on_one_thread(async {
-        let store = rig::store(&server).await;
+        let mut config = rig::config(&server);
+        config.request_timeout = PATIENCE;
+        let store = connect(config).await;
         write(&*store, &owner("before"), Expect::Absent, put("a", "x")).await;
         let directory = StoreDirectory::new(Arc::clone(&store) as Arc<dyn Store>, RealTimer::start());
         let mut watch = directory.watch(WatchScope::Owners, None).await.unwrap();
@@ -35,7 +37,7 @@ fn a_server_that_stays_away_costs_next_to_nothing() {
                 let sent = Instant::now();
                 let answer = ask().await;
                 assert!(matches!(answer, Err(StoreError::Unavailable { .. })), "{answer:?}");
-                assert!(sent.elapsed() < Duration::from_secs(2), "{:?}", sent.elapsed());
+                assert!(sent.elapsed() < PATIENCE + Duration::from_secs(1), "{:?}", sent.elapsed());
                 asked += 1;
                 tokio::time::sleep(Duration::from_millis(250)).await;
             }
@@ -43,11 +45,13 @@ fn a_server_that_stays_away_costs_next_to_nothing() {
         let _: Result<((), _), _> = tokio::time::timeout(AWAY, join(asking, watch.next())).await;
         let (used, took) = (used_by_this_thread() - before, start.elapsed());
         eprintln!("{used:?} of {took:?} for {asked} requests");
-        assert!(asked > 10, "{asked} requests in {took:?}");
+        assert!(asked > 4, "{asked} requests in {took:?}");
         assert!(used < took / 50, "{used:?} of {took:?}");
         server.restart();
         until("served again", async || ask().await.ok()).await;
     });
 }
 
+/// A request waits so long for the connection to come back.
+const PATIENCE: Duration = Duration::from_millis(500);
 const AWAY: Duration = Duration::from_secs(10);
