@@ -8,7 +8,7 @@ use archipelago_nats::NatsConfig;
 use archipelago_test_servers::{ServerProcess, nats};
 use futures_util::future::join_all;
 
-use crate::rig::{block_on, connect, owner, put};
+use crate::rig::{block_on, connect, owner, put, until};
 
 fn config(members: &[ServerProcess]) -> NatsConfig {
     let mut config = NatsConfig::default();
@@ -61,20 +61,26 @@ fn writes_resume_after_the_leader_is_killed_and_races_have_one_winner() {
         }
         members[leader(&config).await].kill();
         let killed = Instant::now();
-        let id = owner("after");
-        acknowledged.push((id.clone(), create(&*stores[0], &id).await));
-        eprintln!("leader killed: writes go on after {:?}", killed.elapsed());
+        for (n, store) in stores.iter().enumerate() {
+            let id = owner(&format!("after {n}"));
+            acknowledged.push((id.clone(), create(&**store, &id).await));
+            eprintln!("leader killed: store {n} writes after {:?}", killed.elapsed());
+        }
         race(&stores, "after").await;
         for (id, version) in acknowledged {
-            let found = stores[1].get(&id, Read::Linearizable).await.unwrap().expect("is not lost");
+            let found =
+                until("an answer", || async { stores[1].get(&id, Read::Linearizable).await.ok() }).await;
+            let found = found.expect("is not lost");
             assert_eq!(found.version, version, "{id}");
         }
     });
 }
 
-/// Several writers want each of some new records at the same moment.
+/// Several writers want each of some new records at the same moment. A loser may be told that it was not decided in time,
+/// but nobody is told so often, and never are there two winners.
 async fn race(stores: &[Arc<archipelago_nats::NatsStore>; 2], when: &str) {
-    for round in 0..40 {
+    let mut clear = 0;
+    for round in 0..ROUNDS {
         let id = owner(&format!("race {when} {round}"));
         let writers = (0..6).map(|n| {
             let (store, id) = (&stores[n % 2], &id);
@@ -83,9 +89,16 @@ async fn race(stores: &[Arc<archipelago_nats::NatsStore>; 2], when: &str) {
         let answers = join_all(writers).await;
         let won = answers.iter().filter(|answer| matches!(answer, Ok(CasAnswer::Applied(_)))).count();
         let lost = answers.iter().filter(|answer| matches!(answer, Ok(CasAnswer::Conflict(Some(_))))).count();
-        assert_eq!((won, lost), (1, 5), "{when}, round {round}: {answers:?}");
+        let undecided = |answer: &Result<CasAnswer, StoreError>| {
+            matches!(answer, Err(StoreError::Unavailable { .. } | StoreError::Unknown { .. }))
+        };
+        let open = answers.iter().filter(|answer| undecided(answer)).count();
+        assert!(won <= 1 && won + lost + open == 6, "{when}, round {round}: {answers:?}");
+        clear += u32::from((won, lost) == (1, 5));
     }
+    assert!(clear > ROUNDS / 2, "{when}: {clear} of {ROUNDS} races were decided at once");
 }
 
+const ROUNDS: u32 = 40;
 /// Nine seconds at most, says the server's source, and a busy machine.
 const ELECTION: Duration = Duration::from_secs(20);
