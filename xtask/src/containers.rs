@@ -3,9 +3,11 @@
 //! Images that are neither here nor to be had are replaced by [`stand_in`]s under the same names, which are removed
 //! again. The containers, their network and their volumes bear a name of this run, listen on free ports, and are taken
 //! down however the tests end.
+#![expect(clippy::disallowed_types, reason = "asks real servers whether they are there")]
 
 mod stand_in;
 
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -136,17 +138,27 @@ fn free_port() -> Result<u16, String> {
     listener.map(|address| address.port()).map_err(|error| format!("no free port: {error}"))
 }
 
-/// The tests wait for the server itself; here it is enough that somebody listens.
-#[expect(clippy::disallowed_types, reason = "asks a real server whether it is there")]
+/// A port is open before the server behind it is ready, so it is asked.
 fn wait_for(port: u16) -> Result<(), String> {
     let until = Instant::now() + READY_LIMIT;
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+    while !serves(port).unwrap_or(false) {
         if Instant::now() > until {
-            return Err(format!("nobody listens on port {port} after {READY_LIMIT:?}"));
+            return Err(format!("no server answers on port {port} after {READY_LIMIT:?}"));
         }
         std::thread::sleep(Duration::from_millis(50));
     }
     Ok(())
+}
+
+/// etcd says that it is healthy; NATS greets whoever comes.
+fn serves(port: u16) -> std::io::Result<bool> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+    stream.write_all(b"GET /health HTTP/1.0\r\n\r\n")?;
+    let mut said = [0; 16];
+    let length = stream.read(&mut said)?;
+    let said = String::from_utf8_lossy(&said[..length]);
+    Ok(said.starts_with("INFO ") || said.split(' ').nth(1) == Some("200"))
 }
 
 const FILE: &str = "config/compose.yaml";

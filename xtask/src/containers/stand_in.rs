@@ -3,7 +3,7 @@
 //! They hold nothing but the static binaries that the other tests run as well, bear a label that says what they are, and
 //! are removed when the tests have ended, so that nobody takes them for the real ones.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use crate::capture::run_within;
@@ -105,7 +105,7 @@ impl Recipe {
         run_quietly(&mut command, "docker build")
     }
 
-    fn fill(&self, folder: &PathBuf, programs: &Path) -> std::io::Result<()> {
+    fn fill(&self, folder: &Path, programs: &Path) -> std::io::Result<()> {
         std::fs::create_dir_all(folder)?;
         for name in self.programs {
             std::fs::copy(programs.join(name), folder.join(name))?;
