@@ -9,17 +9,23 @@ mod peers;
 use std::path::Path;
 
 use crate::capture::capture;
+use crate::servers;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
 /// Builds and runs the suite. Fails when a bar is short, unreadable, or when there is none.
-pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<bool, String> {
+pub(crate) fn run(mut workspace: Workspace, arguments: &[String]) -> Result<bool, String> {
     let Some((suite, rest)) = arguments.split_first() else {
         let suites = suites(&workspace.root().join("benches"));
         return Err(format!("usage: cargo xtask bench SUITE; suites are {}", suites.join(", ")));
     };
     if suite == "peers" {
-        return judge(&peers::run(workspace, rest)?);
+        return judge(&peers::run(&workspace, rest)?);
+    }
+    if suite == "backends"
+        && let Outcome::Failed(why, _) = servers::prepare(&mut workspace)
+    {
+        return Err(why);
     }
     let package = format!("archipelago-bench-{suite}");
     if let Outcome::Failed(why, _) = workspace.cargo(&["build", "--release", "--package", &package]) {

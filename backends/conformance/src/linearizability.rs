@@ -2,25 +2,32 @@
 //!
 //! A [`Workload`] makes clients that want the same few keys; a [`History`] records when each request was sent and
 //! answered; [`History::check`] looks, key by key, for an order in which every answer is right and generations grow. The
-//! clients are plain futures: an engine runs them on as many threads or tasks as it has, or together on one.
+//! clients are plain futures: an engine runs them on as many threads or tasks as it has, or together on one. [`Chaos`] keeps
+//! many of them busy while somebody hurts the server.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use archipelago_protocol::contract::{Directory, DirectoryError, PlacementDecision};
 use archipelago_protocol::identity::{Generation, NodeId, OwnedKey, Placement};
-use stateright::semantics::{ConsistencyTester, LinearizabilityTester};
+use archipelago_protocol::session::Session;
+use archipelago_protocol::time::Millis;
 
 use crate::Rng;
-use crate::directory_rules::{Fixture, info, session, shard};
+use crate::directory_rules::{Fixture, info, shard};
 
+mod chaos;
+mod history;
 mod key_spec;
+mod ledger;
 
-use key_spec::{KeySpec, Owned};
+pub use chaos::{Chaos, ChaosError, ChaosRun, Summary};
+pub use history::{History, NotLinearizable};
+use key_spec::Owned;
 pub use key_spec::{Op, Ret};
+pub use ledger::BrokenPromise;
 
 /// Concurrent claims, releases, hand-overs and lookups of a few keys can be put in one order.
 ///
@@ -63,14 +70,8 @@ pub type Client = Pin<Box<dyn Future<Output = ()> + Send>>;
 impl Workload {
     /// Opens the clients' sessions; the history that they will make.
     pub async fn prepare(&self, directory: &dyn Directory) -> Arc<History> {
-        for client in 0..self.clients {
-            let id = self.session(client);
-            directory.open_session(session(id), 1).await.expect("opens");
-            directory.announce(&info(id)).await.expect("announces");
-        }
-        let keys = (0..self.keys).map(|n| self.key(n));
-        let testers = keys.map(|key| (key, LinearizabilityTester::new(KeySpec::default()))).collect();
-        Arc::new(History { recorded: Mutex::new(Recorded { testers, answered: 0 }) })
+        self.open_sessions(directory).await;
+        Arc::new(History::default())
     }
 
     /// The clients.
@@ -82,25 +83,26 @@ impl Workload {
         (0..self.clients).map(client).collect()
     }
 
-    async fn run(&self, client: u64, directory: &dyn Directory, history: &History) {
-        let mut rng = Rng::new(self.seed.wrapping_mul(0x1_0001).wrapping_add(client));
-        let mut thread = client;
-        let mut known: BTreeMap<OwnedKey, Placement> = BTreeMap::new();
-        for turn in 0..self.operations {
-            let key = self.key(turn % self.keys.max(1));
-            let op = self.draw(&mut rng, client, known.get(&key));
-            history.invoke(thread, &key, op.clone());
-            match carry_out(directory, &key, &op).await {
-                Some(ret) => {
-                    if let Some(owned) = ret.owned(&op) {
-                        known.insert(key.clone(), owned.placement(&key));
-                    }
-                    history.answer(thread, &key, ret);
-                }
-                // Nobody knows whether it happened: for the history it is still under way, so another thread goes on.
-                None => thread += self.clients,
-            }
+    async fn open_sessions(&self, directory: &dyn Directory) {
+        for client in 0..self.clients {
+            let id = self.session(client);
+            directory.open_session(session(id), 1).await.expect("opens");
+            directory.announce(&info(id)).await.expect("announces");
         }
+    }
+
+    async fn run(&self, client: u64, directory: &dyn Directory, history: &History) {
+        let mut asker = self.asker(client, 0);
+        for turn in 0..self.operations {
+            asker.ask(directory, history, &self.key(turn % self.keys.max(1))).await;
+        }
+    }
+
+    /// One client; in every round it draws other requests.
+    fn asker(&self, client: u64, round: u32) -> Asker<'_> {
+        let seed = self.seed.wrapping_mul(0x1_0001).wrapping_add(client);
+        let rng = Rng::new(seed.wrapping_add(u64::from(round) << 32));
+        Asker { workload: self, client, rng, thread: client, known: BTreeMap::new() }
     }
 
     fn draw(&self, rng: &mut Rng, client: u64, known: Option<&Placement>) -> Op {
@@ -122,68 +124,48 @@ impl Workload {
     }
 }
 
-/// What clients asked and were answered, and in which order.
-pub struct History {
-    recorded: Mutex<Recorded>,
+/// A client, and what it has been told.
+struct Asker<'a> {
+    workload: &'a Workload,
+    client: u64,
+    rng: Rng,
+    /// As whom the history knows it.
+    thread: u64,
+    known: BTreeMap<OwnedKey, Placement>,
 }
 
-struct Recorded {
-    testers: BTreeMap<OwnedKey, LinearizabilityTester<u64, KeySpec>>,
-    answered: usize,
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Answered,
+    /// Certainly nothing was done.
+    Refused,
+    /// Nobody knows whether it happened.
+    Unknown,
 }
 
-/// No order of the requests explains the answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotLinearizable {
-    /// The key.
-    pub key: OwnedKey,
-    /// What was recorded about it, for people.
-    pub history: String,
-}
-
-impl fmt::Display for NotLinearizable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no order explains what was answered about {}: {}", self.key, self.history)
-    }
-}
-
-impl std::error::Error for NotLinearizable {}
-
-impl History {
-    /// Looks for an order that explains everything, key by key; answers how many requests were answered.
-    ///
-    /// # Errors
-    ///
-    /// There is none for a key.
-    pub fn check(&self) -> Result<usize, NotLinearizable> {
-        let recorded = self.lock();
-        for (key, tester) in &recorded.testers {
-            if tester.serialized_history().is_none() {
-                return Err(NotLinearizable { key: key.clone(), history: format!("{tester:#?}") });
-            }
+impl Asker<'_> {
+    /// Makes one request about `key`.
+    async fn ask(&mut self, directory: &dyn Directory, history: &History, key: &OwnedKey) -> Ending {
+        let op = self.workload.draw(&mut self.rng, self.client, self.known.get(key));
+        history.invoke(self.thread, key, op.clone());
+        let Some(ret) = carry_out(directory, key, &op).await else {
+            // For the history it is under way for ever, and may happen at any time; another thread goes on.
+            self.thread += self.workload.clients;
+            return Ending::Unknown;
+        };
+        if let Some(owned) = ret.owned(&op) {
+            self.known.insert(key.clone(), owned.placement(key));
         }
-        Ok(recorded.answered)
-    }
-
-    fn invoke(&self, thread: u64, key: &OwnedKey, op: Op) {
-        self.lock().tester(key).on_invoke(thread, op).expect("one request at a time");
-    }
-
-    fn answer(&self, thread: u64, key: &OwnedKey, ret: Ret) {
-        let mut recorded = self.lock();
-        recorded.answered += 1;
-        recorded.tester(key).on_return(thread, ret).expect("it was sent");
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Recorded> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
+        let ending = if ret == Ret::Nothing { Ending::Refused } else { Ending::Answered };
+        history.answer(self.thread, key, ret);
+        ending
     }
 }
 
-impl Recorded {
-    fn tester(&mut self, key: &OwnedKey) -> &mut LinearizabilityTester<u64, KeySpec> {
-        self.testers.get_mut(key).expect("a key of the workload")
-    }
+/// A session that outlives every workload, so that no engine removes it meanwhile.
+fn session(id: u64) -> Session {
+    Session { id: NodeId::new(id), ttl: Millis(60_000) }
 }
 
 /// Asks the directory; `None` if the outcome is unknown.
@@ -213,6 +195,8 @@ async fn carry_out(directory: &dyn Directory, key: &OwnedKey, op: &Op) -> Option
             Some(Ret::NotOwner(current.map(|record| Owned::of(&record.placement))))
         }
         (Err(DirectoryError::Unavailable { .. }), _) => Some(Ret::Nothing),
+        // Whether it was carried out or not, nothing was written.
+        (Err(DirectoryError::Unknown { .. }), Op::Lookup) => Some(Ret::Nothing),
         (Err(DirectoryError::Unknown { .. }), _) => None,
         (Err(other), _) => panic!("{key}: {op:?}: {other}"),
     }

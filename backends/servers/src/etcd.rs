@@ -6,7 +6,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::process::{Place, Recipe, ServerProcess, http_ok};
 use crate::program::{self, Source};
@@ -46,25 +46,84 @@ impl EtcdServer {
         Self::spawn(program::find_program("etcd", "etcd"), Some(tls))
     }
 
+    /// Starts `members` of one cluster that may be killed and paused; `None` if there is no program, which has been said.
+    pub fn cluster(members: usize) -> Option<Vec<Self>> {
+        let program =
+            Self::present(program::named("etcd34").or_else(|| program::find_program("etcd", "etcd")))?;
+        let peers = Arc::new(OnceLock::new());
+        let recipe = |n| {
+            let membership = Membership { n, peers: Arc::clone(&peers) };
+            recipe(program.clone(), move |place| arguments(place, "http", &membership))
+        };
+        let processes = ServerProcess::start_together((0..members).map(recipe).collect(), |places| {
+            peers.get_or_init(|| places.iter().map(|place| place.port(PEERS)).collect());
+        });
+        Some(processes.into_iter().map(|process| Self { process, scheme: "http" }).collect())
+    }
+
     /// Where clients reach it.
     pub fn address(&self) -> String {
         format!("{}://127.0.0.1:{}", self.scheme, self.port(CLIENTS))
     }
 
     fn spawn(program: Option<PathBuf>, tls: Option<ServerTls>) -> Option<Self> {
-        let Some(program) = program else {
-            program::skip("etcd", "no etcd found; set ARCHIPELAGO_TEST_ETCD_BIN to one");
-            return None;
-        };
+        let program = Self::present(program)?;
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let recipe = Recipe {
-            name: "etcd",
-            program,
-            ports: 3,
-            arguments: Box::new(move |place| arguments(place, tls.as_ref())),
-            ready: Box::new(|place| http_ok(place.port(METRICS), "/health")),
-        };
+        let recipe = recipe(program, move |place| {
+            let mut arguments = arguments(place, scheme, &Membership::alone(place));
+            // Alone it waits for nobody's vote; the shorter, the sooner it starts.
+            arguments.extend(["--heartbeat-interval=10".to_owned(), "--election-timeout=100".to_owned()]);
+            arguments.extend(tls.iter().flat_map(ServerTls::arguments));
+            arguments
+        });
         Some(Self { process: ServerProcess::start(recipe), scheme })
+    }
+
+    fn present(program: Option<PathBuf>) -> Option<PathBuf> {
+        if program.is_none() {
+            program::skip("etcd", "no etcd found; set ARCHIPELAGO_TEST_ETCD_BIN to one");
+        }
+        program
+    }
+}
+
+impl ServerTls {
+    fn arguments(&self) -> Vec<String> {
+        vec![
+            "--client-cert-auth".to_owned(),
+            format!("--trusted-ca-file={}", self.client_ca_file.display()),
+            format!("--cert-file={}", self.certificate_file.display()),
+            format!("--key-file={}", self.key_file.display()),
+        ]
+    }
+}
+
+/// Which member it is, and on which ports all members reach each other.
+struct Membership {
+    n: usize,
+    peers: Arc<OnceLock<Vec<u16>>>,
+}
+
+impl Membership {
+    fn alone(place: &Place) -> Self {
+        Self { n: 0, peers: Arc::new(OnceLock::from(vec![place.port(PEERS)])) }
+    }
+
+    fn arguments(&self) -> [String; 2] {
+        let peers = self.peers.get().expect("all places are known when the first is started");
+        let member = |(n, port): (usize, &u16)| format!("member{n}=http://127.0.0.1:{port}");
+        let all: Vec<String> = peers.iter().enumerate().map(member).collect();
+        [format!("--name=member{}", self.n), format!("--initial-cluster={}", all.join(","))]
+    }
+}
+
+fn recipe(program: PathBuf, arguments: impl Fn(&Place) -> Vec<String> + Send + Sync + 'static) -> Recipe {
+    Recipe {
+        name: "etcd",
+        program,
+        ports: 3,
+        arguments: Box::new(arguments),
+        ready: Box::new(|place| http_ok(place.port(METRICS), "/health")),
     }
 }
 
@@ -109,33 +168,20 @@ fn started_once(server: &'static OnceLock<EtcdServer>, program: PathBuf) -> Stri
     server.get_or_init(|| EtcdServer::spawn(Some(program), None).expect("a program is given")).address()
 }
 
-fn arguments(place: &Place, tls: Option<&ServerTls>) -> Vec<String> {
-    let scheme = if tls.is_some() { "https" } else { "http" };
+fn arguments(place: &Place, scheme: &str, membership: &Membership) -> Vec<String> {
     let clients = format!("{scheme}://127.0.0.1:{}", place.port(CLIENTS));
     let peers = format!("http://127.0.0.1:{}", place.port(PEERS));
     let mut arguments = vec![
-        "--name=test".to_owned(),
         format!("--data-dir={}", place.folder().join("data").display()),
         format!("--listen-client-urls={clients}"),
         format!("--advertise-client-urls={clients}"),
         format!("--listen-peer-urls={peers}"),
         format!("--initial-advertise-peer-urls={peers}"),
-        format!("--initial-cluster=test={peers}"),
         format!("--listen-metrics-urls=http://127.0.0.1:{}", place.port(METRICS)),
-        // Alone it waits for nobody's vote; the shorter, the sooner it starts.
-        "--heartbeat-interval=10".to_owned(),
-        "--election-timeout=100".to_owned(),
         "--logger=zap".to_owned(),
         "--log-level=warn".to_owned(),
     ];
-    if let Some(tls) = tls {
-        arguments.extend([
-            "--client-cert-auth".to_owned(),
-            format!("--trusted-ca-file={}", tls.client_ca_file.display()),
-            format!("--cert-file={}", tls.certificate_file.display()),
-            format!("--key-file={}", tls.key_file.display()),
-        ]);
-    }
+    arguments.extend(membership.arguments());
     arguments
 }
 

@@ -14,7 +14,10 @@
     reason = "tests start processes, and wait for them in real time over real sockets"
 )]
 
+mod container;
+pub mod cpu;
 pub mod etcd;
+pub mod hurt;
 pub mod nats;
 mod ports;
 pub mod process;

@@ -74,12 +74,29 @@ impl ServerProcess {
     ///
     /// If it is not ready within 30 s; then its log is shown.
     pub fn start(recipe: Recipe) -> Self {
+        let mut server = Self::settle(recipe);
+        server.launch();
+        server
+    }
+
+    /// Starts servers that are ready only together; `tell` learns before that where each of them lives.
+    ///
+    /// # Panics
+    ///
+    /// If one is not ready within 30 s; then its log is shown.
+    pub fn start_together(recipes: Vec<Recipe>, tell: impl FnOnce(&[&Place])) -> Vec<Self> {
+        let mut servers: Vec<Self> = recipes.into_iter().map(Self::settle).collect();
+        tell(&servers.iter().map(Self::place).collect::<Vec<_>>());
+        servers.iter_mut().for_each(Self::spawn);
+        servers.iter_mut().for_each(Self::expect_ready);
+        servers
+    }
+
+    fn settle(recipe: Recipe) -> Self {
         let folder = tempfile::Builder::new().prefix("archipelago-test-").tempdir();
         let folder = folder.expect("the temporary folder can be written");
         let place = Place { folder, ports: (0..recipe.ports).map(|_| Port::take()).collect() };
-        let mut server = Self { recipe, place, running: None };
-        server.launch();
-        server
+        Self { recipe, place, running: None }
     }
 
     /// Where it lives.
@@ -136,12 +153,21 @@ impl ServerProcess {
     }
 
     fn launch(&mut self) {
+        self.spawn();
+        self.expect_ready();
+    }
+
+    fn spawn(&mut self) {
         let (name, place) = (self.recipe.name, &self.place);
         let log = OpenOptions::new().create(true).append(true).open(place.log());
         let log = log.expect("the log can be written");
         let running = Running::start(&self.recipe, place, &log);
         self.running = Some(running.unwrap_or_else(|error| panic!("{name} cannot be started: {error}")));
+    }
+
+    fn expect_ready(&mut self) {
         if let Err(why) = self.wait_until_ready() {
+            let name = self.recipe.name;
             panic!("{name} {why}; it said:\n{}", self.log());
         }
     }

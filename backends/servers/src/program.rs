@@ -1,11 +1,13 @@
 //! Where the servers' programs are.
 //!
-//! For an engine named `etcd`, `ARCHIPELAGO_TEST_ETCD` is `spawn` (the default) or the address of a server that runs
-//! already. To spawn, the program is `ARCHIPELAGO_TEST_ETCD_BIN`, else in `target/venv` of the workspace, where
+//! For an engine named `etcd`, `ARCHIPELAGO_TEST_ETCD` is `spawn` (the default), the address of a server that runs
+//! already, or `container`: the one of `config/compose.yaml`. Tests that hurt their server spawn it all the same. To spawn, the program is `ARCHIPELAGO_TEST_ETCD_BIN`, else in `target/venv` of the workspace, where
 //! `cargo xtask test` puts it, else in `PATH`. If it is nowhere the test is skipped, and says so, unless
 //! `ARCHIPELAGO_TEST_REQUIRE` names the engine: then it fails.
 
 use std::path::{Path, PathBuf};
+
+use crate::container;
 
 /// Where a test gets its server from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,9 +24,11 @@ pub enum Source {
 ///
 /// If it is nowhere, and `ARCHIPELAGO_TEST_REQUIRE` names it.
 pub fn find(engine: &str, program: &str) -> Option<Source> {
-    let chosen = std::env::var(format!("ARCHIPELAGO_TEST_{}", engine.to_uppercase()));
-    if let Some(address) = chosen.ok().filter(|chosen| !chosen.is_empty() && chosen != "spawn") {
-        return Some(Source::At(address));
+    let chosen = std::env::var(format!("ARCHIPELAGO_TEST_{}", engine.to_uppercase())).unwrap_or_default();
+    match chosen.as_str() {
+        "" | "spawn" => {}
+        "container" => return Some(Source::At(container::address(engine))),
+        address => return Some(Source::At(address.to_owned())),
     }
     let found = find_program(engine, program).map(Source::Spawn);
     if found.is_none() {

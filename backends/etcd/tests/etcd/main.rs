@@ -3,6 +3,9 @@
 #![allow(clippy::disallowed_methods, reason = "tests run in real time against real servers")]
 
 mod access;
+mod chaos;
+mod cluster;
+mod idle;
 mod layout;
 mod members;
 mod outage;

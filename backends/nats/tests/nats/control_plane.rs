@@ -9,14 +9,14 @@ use archipelago_backend_conformance::{control_plane_conformance, routing_table_c
 use crate::rig;
 
 fn control_plane<F: Future<Output = ()>>(rule: impl FnOnce(ControlPlaneFixture) -> F) {
-    rig::with_server(async |server| {
-        rule(ControlPlaneFixture::new(rig::store(&server).await, rig::RealTimer::start())).await;
+    rig::with_store(async |store| {
+        rule(ControlPlaneFixture::new(store, rig::RealTimer::start())).await;
     });
 }
 
 fn routing_table<F: Future<Output = ()>>(rule: impl FnOnce(RoutingTableFixture) -> F) {
-    rig::with_server(async |server| {
-        rule(RoutingTableFixture::new(rig::store(&server).await, rig::RealTimer::start())).await;
+    rig::with_store(async |store| {
+        rule(RoutingTableFixture::new(store, rig::RealTimer::start())).await;
     });
 }
 

@@ -8,8 +8,8 @@ use archipelago_backend_conformance::directory_rules::Fixture;
 use crate::rig;
 
 fn run<F: Future<Output = ()>>(rule: impl FnOnce(Fixture) -> F) {
-    rig::with_server(async |server| {
-        rule(Fixture::new(rig::store(&server).await, rig::RealTimer::start())).await;
+    rig::with_store(async |store| {
+        rule(Fixture::new(store, rig::RealTimer::start())).await;
     });
 }
 

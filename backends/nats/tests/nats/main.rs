@@ -2,9 +2,12 @@
 #![allow(clippy::unwrap_used)]
 #![expect(clippy::disallowed_methods, reason = "tests of a real server wait in real time")]
 
+mod chaos;
+mod cluster;
 mod control_plane;
 mod directory;
 mod history;
+mod idle;
 mod outages;
 mod proxy;
 mod rig;

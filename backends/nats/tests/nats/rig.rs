@@ -5,7 +5,8 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use archipelago_directory::{CasAnswer, Expect, RecordId, Sleep, Space, Store, Timer, Version, Write};
 use archipelago_nats::{NatsConfig, NatsStore};
@@ -28,6 +29,34 @@ pub(crate) fn with_server_told<F: Future<Output = ()>>(
     block_on(test(server));
 }
 
+/// The same with one that acknowledges a write when it is on disk, as the documentation asks.
+pub(crate) fn with_durable_server<F: Future<Output = ()>>(test: impl FnOnce(ServerProcess) -> F) {
+    let Some(program) = nats::program() else { return };
+    block_on(test(nats::start_durable(program)));
+}
+
+/// Runs `test`, which hurts no server, on a store of its own: on the server that the environment names, or on a new one.
+pub(crate) fn with_store<F: Future<Output = ()>>(test: impl FnOnce(Arc<NatsStore>) -> F) {
+    match nats::named() {
+        Some(address) => block_on(async { test(connect(apart(&address)).await).await }),
+        None => with_server(async |server| test(store(&server).await).await),
+    }
+}
+
+/// Settings with a stream that no other test has.
+fn apart(address: &str) -> NatsConfig {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos();
+    let name = format!("test-{now}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let mut config = NatsConfig::default();
+    config.urls = vec![address.to_owned().try_into().expect("an address")];
+    config.stream = name.clone().try_into().expect("a name");
+    config.prefix = name.try_into().expect("a name");
+    config.replicas = 1.try_into().expect("a number");
+    config.settle = Duration::ZERO;
+    config
+}
+
 /// Waits for a test, but not for ever.
 pub(crate) fn block_on(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -35,6 +64,14 @@ pub(crate) fn block_on(test: impl Future<Output = ()>) {
         .enable_all()
         .build()
         .expect("a runtime");
+    runtime.block_on(async {
+        tokio::time::timeout(LIMIT, test).await.expect("the test ends in time");
+    });
+}
+
+/// The same on one thread, so that what it uses is all that is used.
+pub(crate) fn block_on_one_thread(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         tokio::time::timeout(LIMIT, test).await.expect("the test ends in time");
     });

@@ -9,7 +9,7 @@ use archipelago_directory::Store;
 use crate::rig;
 
 fn run<F: Future<Output = ()>>(rule: impl FnOnce(Arc<dyn Store>) -> F) {
-    rig::with_server(async |server| rule(rig::store(&server).await).await);
+    rig::with_store(async |store| rule(store).await);
 }
 
 store_conformance!(run);

@@ -1,0 +1,73 @@
+//! The backends against their servers' own clients: claims, lookups, renewals, and how soon a watch tells.
+//!
+//! The contestant of each backend is a directory above its store; its rival sends the same requests, as many of them and
+//! as large, by the plain client of the engine. They take turns on the same server in one run, and the medians of their
+//! ratios count, because machines are noisy. Each bar is printed as
+//! `bar backends.<name> measured=<x> required=<y> ok|short`; the embedded backend has no server to be compared with, so
+//! its figures are printed without a bar. With the name of an engine as its argument only that one runs.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a benchmark reads clocks, spawns, prints, and has nobody to report a failure to"
+)]
+
+mod contestant;
+mod embedded;
+mod etcd;
+mod measure;
+mod nats;
+
+use contestant::Pair;
+use measure::{CROWDS, Figure, Work};
+
+#[tokio::main(worker_threads = 2)]
+async fn main() {
+    let chosen = std::env::args().nth(1);
+    let wanted = |engine: &str| chosen.as_deref().is_none_or(|chosen| chosen == engine);
+    let mut short = 0;
+    if wanted("embedded") {
+        for work in Work::ALL {
+            for crowd in CROWDS {
+                println!(
+                    "embedded {work:>8} {crowd:>4} at once: {}",
+                    measure::alone(&embedded::contestant().await, work, crowd).await
+                );
+            }
+        }
+    }
+    if wanted("etcd")
+        && let Some(engine) = etcd::Engine::start()
+    {
+        for work in Work::ALL {
+            short += race("etcd", work, &engine.pair().await).await;
+        }
+    }
+    if wanted("nats")
+        && let Some(engine) = nats::Engine::start()
+    {
+        for work in Work::ALL {
+            short += race("nats", work, &engine.pair().await).await;
+        }
+    }
+    if short > 0 {
+        println!("{short} bars are short");
+        std::process::exit(1);
+    }
+}
+
+/// Measures one kind of work with few and many at once; how many bars are short.
+async fn race(engine: &str, work: Work, pair: &Pair) -> usize {
+    let mut short = 0;
+    for crowd in CROWDS {
+        let Figure { ours, raw, ratio } = measure::race(pair, work, crowd).await;
+        println!("{engine} {work:>8} {crowd:>4} at once: {ours} ours, {raw} raw");
+        let verdict = if ratio >= REQUIRED { "ok" } else { "short" };
+        println!("bar backends.{engine}_{work}_{crowd} measured={ratio:.3} required={REQUIRED} {verdict}");
+        short += usize::from(ratio < REQUIRED);
+    }
+    short
+}
+
+/// What the plain client does in a second, ours does in at most a second and a quarter.
+const REQUIRED: f64 = 0.8;
