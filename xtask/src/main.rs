@@ -7,6 +7,7 @@
 
 mod bench;
 mod capture;
+mod foundationdb;
 mod pair;
 mod requirements;
 mod servers;

@@ -116,6 +116,16 @@ impl MemoryEngine {
         self.lock().database.keys()
     }
 
+    /// A new transaction, before which a late commit may land.
+    fn transaction(&self) -> MemoryTransaction {
+        let mut state = self.lock();
+        let lands = state.chance(LANDS) && state.land_one();
+        let sleepers = if lands { std::mem::take(&mut state.sleepers) } else { BTreeMap::new() };
+        drop(state);
+        sleepers.into_values().for_each(Waker::wake);
+        MemoryTransaction::new(self.clone())
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -123,14 +133,7 @@ impl MemoryEngine {
 
 impl Engine for MemoryEngine {
     fn begin(&self, _read: Read) -> Result<Box<dyn Transaction>, Code> {
-        let mut state = self.lock();
-        let mut sleepers = BTreeMap::new();
-        if state.chance(LANDS) && state.land_one() {
-            sleepers = std::mem::take(&mut state.sleepers);
-        }
-        drop(state);
-        sleepers.into_values().for_each(Waker::wake);
-        Ok(Box::new(MemoryTransaction::new(self.clone())))
+        Ok(Box::new(self.transaction()))
     }
 }
 

@@ -33,8 +33,8 @@ pub(crate) async fn open(
     position: Position,
 ) -> Result<StoreWatch, StoreError> {
     let begin = shared.keys.log_after(space, position.0).0;
-    let mut watching =
-        Watching { shared, space, begin, complete_to: position.0, ready: VecDeque::new(), signal: None };
+    let (complete_to, ready) = (position.0, VecDeque::new());
+    let mut watching = Watching { shared, space, begin, complete_to, ready, held: None, signal: None };
     let first = watching.read().await?;
     if first.read_version < position.0 {
         // The database has never come so far: the position is of another history.
@@ -52,6 +52,8 @@ struct Watching {
     /// Every change up to this version has been taken in.
     complete_to: u64,
     ready: VecDeque<Change>,
+    /// The last entry of a page that was not the last.
+    held: Option<Entry>,
     /// Completes when there is something new.
     signal: Option<Signal>,
 }
@@ -100,17 +102,21 @@ impl Watching {
         if news.cut > self.complete_to {
             return Err(StoreError::Compacted);
         }
-        let next = news.entries.iter().skip(1).map(|entry| Some(entry.version)).chain([None]);
-        let last_of_version: Vec<bool> = news
-            .entries
-            .iter()
-            .zip(next)
-            .map(|(entry, next)| next.map_or(!news.more, |next| next != entry.version))
-            .collect();
-        for (entry, last) in news.entries.into_iter().zip(last_of_version) {
-            let position = entry.version.saturating_sub(u64::from(!last));
-            self.complete_to = self.complete_to.max(position);
+        let entries = self.held.take().into_iter().chain(news.entries);
+        let mut entries = entries.peekable();
+        while let Some(entry) = entries.next() {
             self.begin = after(&entry.key);
+            let last_of_version = match entries.peek() {
+                Some(next) => next.version != entry.version,
+                None if news.more => {
+                    // Whether it is the last of its version is seen when the next page has been read.
+                    self.held = Some(entry);
+                    break;
+                }
+                None => true,
+            };
+            let position = entry.version.saturating_sub(u64::from(!last_of_version));
+            self.complete_to = self.complete_to.max(position);
             self.ready.push_back(change(entry, Position(position)));
         }
         if !news.more {

@@ -178,7 +178,7 @@ impl Transaction for MemoryTransaction {
 
     async fn on_error(self: Box<Self>, code: Code) -> Result<Box<dyn Transaction>, Code> {
         self.pause().await;
-        if code.is_retryable() { Ok(Box::new(Self::new(self.engine.clone()))) } else { Err(code) }
+        if code.is_retryable() { Ok(Box::new(self.engine.transaction())) } else { Err(code) }
     }
 }
 

@@ -155,12 +155,17 @@ fn check(seed: u64, written: &[Written], happened: &[Change]) {
         };
         assert!(true_answer, "seed {seed}: {one:?}, but applied as {applied:?}");
     }
-    let deletes =
-        |told: fn(&Told) -> bool| written.iter().filter(|one| one.text.is_none() && told(&one.told)).count();
-    let deleted = happened.iter().filter(|change| matches!(change, Change::Deleted { .. })).count();
-    let sure = deletes(|told| matches!(told, Told::Applied(_)));
-    let unsure = deletes(|told| matches!(told, Told::Nothing));
-    assert!((sure..=sure + unsure).contains(&deleted), "seed {seed}: {sure} to {unsure} more, but {deleted}");
+    for key in ["k0", "k1"] {
+        let deletes = |told: fn(&Told) -> bool| {
+            written.iter().filter(|one| one.key == key && one.text.is_none() && told(&one.told)).count()
+        };
+        let deleted = |change: &&Change| matches!(change, Change::Deleted { id, .. } if id.key == key);
+        let deleted = happened.iter().filter(deleted).count();
+        let sure = deletes(|told| matches!(told, Told::Applied(_)));
+        let unsure = deletes(|told| matches!(told, Told::Nothing));
+        let expected = sure..=sure + unsure;
+        assert!(expected.contains(&deleted), "seed {seed}: {deleted} deletes of {key}, not {expected:?}");
+    }
 }
 
 /// A batch larger than a transaction is deleted record by record as named, and the count is true.

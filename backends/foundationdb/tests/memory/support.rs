@@ -103,4 +103,4 @@ pub(crate) async fn next(watch: &mut StoreWatch) -> Change {
 }
 
 const TICK: Millis = Millis(10);
-const LIMIT: usize = 2_000_000;
+const LIMIT: usize = 500_000;
