@@ -101,7 +101,6 @@ mod tests {
         matches!(doubt.give_up(why.into()), StoreError::Unknown { .. })
     }
 
-    /// Proves: R227
     #[test]
     fn a_commit_under_way_is_in_doubt_until_it_is_answered() {
         let mut doubt = Doubt::default();

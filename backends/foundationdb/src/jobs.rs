@@ -60,13 +60,10 @@ impl Job for DeleteAll<'_> {
     async fn prepare(&self, draft: &Draft<'_>) -> Result<Prepared<usize>, GivenUp> {
         let current = try_join_all(self.0.iter().map(|named| draft.record(&named.id))).await?;
         let mut deleted = 0;
-        for (named, current) in self.0.iter().zip(current) {
+        for (n, (named, current)) in self.0.iter().zip(current).enumerate() {
             // A record named twice is deleted once.
-            let twice = self.0[..]
-                .iter()
-                .take_while(|other| !std::ptr::eq(*other, named))
-                .any(|other| other.id == named.id);
-            if current.as_ref().is_some_and(|current| current.version == named.version) && !twice {
+            let again = self.0[..n].iter().any(|earlier| earlier.id == named.id);
+            if !again && current.as_ref().is_some_and(|current| current.version == named.version) {
                 draft.replace(&named.id, current.as_ref(), &Write::Delete, deleted);
                 deleted += 1;
             }

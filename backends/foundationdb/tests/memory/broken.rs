@@ -49,7 +49,7 @@ fn breakage(seed: u64) -> Breakage {
 /// Each write is applied at most once, and whoever is told `Applied` or not is told the truth, however the engine breaks
 /// and whoever else writes. `ARCHIPELAGO_TEST_SEED=<seed>` replays a failing run.
 ///
-/// Proves: R205, R208, R212, R227
+/// Proves: R208, R212, R227
 #[test]
 fn every_write_is_applied_at_most_once_and_answered_truly() {
     let seeds = match std::env::var("ARCHIPELAGO_TEST_SEED") {

@@ -40,7 +40,6 @@ fn until_unknown(engine: &MemoryEngine, answer: &mut Answer<'_>) {
     engine.set_breakage(STEPWISE);
 }
 
-/// Proves: R225
 #[test]
 fn applied_without_an_answer_is_recognised_and_not_repeated() {
     run(|timer| async move {
@@ -142,7 +141,6 @@ fn a_commit_that_lands_late_excludes_the_attempt_after_it_or_is_excluded() {
     assert!((1..12).contains(&landed), "{landed} of 12 landed: both must happen");
 }
 
-/// Proves: R227
 #[test]
 fn a_write_whose_outcome_never_becomes_known_is_unknown_at_its_deadline() {
     run(|timer| async move {

@@ -11,7 +11,6 @@ use crate::support::{
     applied, calm, create, current, forgetful, next, owner, put, run, settings, store, store_with,
 };
 
-/// Proves: R179
 #[test]
 fn a_watch_that_the_engine_refuses_or_forgets_is_made_up_for_by_looking() {
     for breakage in [
@@ -79,7 +78,6 @@ fn a_watch_resumes_within_changes_of_one_version() {
     assert!(shared > 20, "only {shared} commits shared a version");
 }
 
-/// Proves: R179
 #[test]
 fn a_watch_from_before_the_cut_is_compacted_and_the_log_stays_short() {
     run(|timer| async move {
@@ -140,13 +138,8 @@ fn a_listing_of_many_pages_and_a_watch_together_miss_nothing() {
             for n in 0..600 {
                 create(&store, &format!("k{n:03}")).await;
             }
-            engine.set_breakage(Breakage {
-                waits: 500,
-                too_old: 100,
-                short_page: 100,
-                ..Breakage::default()
-            });
-            engine.set_breakage(Breakage { waits: 500, too_old: 2, ..Breakage::default() });
+            let breakage = Breakage { waits: 500, too_old: 50, short_page: 300, ..Breakage::default() };
+            engine.set_breakage(breakage);
             let listing = store.list(Space::OWNERS, None);
             let moving = async {
                 for n in [0, 299, 599] {
