@@ -8,7 +8,7 @@
 //!
 //! - [`remote`] and [`VirtualActor`](macro@VirtualActor) declare messages and actors.
 //! - [`BuildNode::builder`] starts a [`Node`]; [`config`] says what it can be told, and which transport it uses
-//!   (cargo features `quic` and `tcp`) and which store (`etcd` and `nats`; one in memory is always there).
+//!   (cargo features `quic` and `tcp`) and which store (`etcd`, `nats` and `foundationdb`; one in memory is always there).
 //! - [`ActorRef`] sends; [`CallError::outcome`] tells a failed caller whether the handler may have run.
 //! - [`Lifecycle`] runs code when an actor comes and goes.
 

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "etcd")]
 mod etcd;
+#[cfg(feature = "foundationdb")]
+mod foundationdb;
 #[cfg(any(feature = "etcd", feature = "nats"))]
 mod home;
 #[cfg(feature = "nats")]
@@ -69,7 +71,10 @@ impl Backing {
             BackendKind::Etcd => etcd::backing(settings, origins, env, timer).await,
             #[cfg(feature = "nats")]
             BackendKind::Nats => nats::backing(settings, origins, env, timer).await,
+            #[cfg(feature = "foundationdb")]
+            BackendKind::FoundationDb => foundationdb::backing(settings, origins, timer).await,
             // Settings that ask for it were refused before.
+            #[cfg(not(all(feature = "etcd", feature = "nats", feature = "foundationdb")))]
             kind => Err(Error::Backend { kind, source: "not in this build".into() }),
         }
     }
@@ -93,7 +98,7 @@ impl Backing {
     }
 
     /// A store outside this process, which all nodes reach by themselves.
-    #[cfg(any(feature = "etcd", feature = "nats"))]
+    #[cfg(any(feature = "etcd", feature = "nats", feature = "foundationdb"))]
     fn outside(directory: StoreDirectory, identity: String) -> Self {
         Self { directory: Arc::new(directory), identity, part: Part::None }
     }

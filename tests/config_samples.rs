@@ -46,8 +46,15 @@ fn every_sample_loads() {
         }
     }
     seen.sort();
-    let known =
-        ["archipelago.toml", "embedded.toml", "etcd.toml", "nats.toml", "quic.toml", "tcp-insecure.toml"];
+    let known = [
+        "archipelago.toml",
+        "embedded.toml",
+        "etcd.toml",
+        "foundationdb.toml",
+        "nats.toml",
+        "quic.toml",
+        "tcp-insecure.toml",
+    ];
     assert_eq!(seen, known, "name a new sample here and test what it says");
 }
 
@@ -67,6 +74,27 @@ fn etcd_sample_differs_from_the_defaults_of_its_backend_only_in_names() {
     expected.kind = BackendKind::Etcd;
     expected.etcd.prefix = "/shop".to_owned();
     assert_eq!(settings.backend, expected);
+}
+
+/// Everything in it but the feature is right, also in a build that cannot use it.
+#[cfg(feature = "tcp")]
+#[test]
+fn foundationdb_sample_differs_from_the_defaults_of_its_backend_only_in_names() {
+    let sample = std::fs::read_to_string(path("foundationdb.toml")).unwrap();
+    assert!(sample.contains("\nkind = \"foundationdb\"\n"));
+    let settings = if cfg!(feature = "foundationdb") {
+        load("foundationdb.toml")
+    } else {
+        let variables: [(&str, &str); 0] = [];
+        let loader = Loader::new().file(path("foundationdb.toml")).environment(variables);
+        loader.set("backend.kind", "embedded").load().expect("the sample loads")
+    };
+    let mut expected = Settings::default().backend;
+    expected.kind = settings.backend.kind;
+    expected.foundationdb.prefix = "shop".to_owned();
+    expected.foundationdb.cluster_file = Some("/etc/foundationdb/fdb.cluster".into());
+    assert_eq!(settings.backend, expected);
+    assert_eq!(settings.session, Settings::of_backend(BackendKind::FoundationDb).session);
 }
 
 #[cfg(all(feature = "nats", feature = "tcp"))]
@@ -105,7 +133,11 @@ fn tcp_sample_is_insecure_in_so_many_words_and_stays_on_loopback() {
 
 #[cfg(all(feature = "quic", feature = "tcp"))]
 fn in_this_build(sample: &str) -> bool {
-    let optional = [("etcd.toml", cfg!(feature = "etcd")), ("nats.toml", cfg!(feature = "nats"))];
+    let optional = [
+        ("etcd.toml", cfg!(feature = "etcd")),
+        ("foundationdb.toml", cfg!(feature = "foundationdb")),
+        ("nats.toml", cfg!(feature = "nats")),
+    ];
     optional.iter().all(|(name, built)| *name != sample || *built)
 }
 

@@ -8,6 +8,7 @@ use archipelago_protocol::identity::NodeAddress;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use super::etcd::EtcdSettings;
+use super::foundationdb::FoundationDbSettings;
 use super::nats::NatsSettings;
 use super::optional;
 
@@ -24,6 +25,8 @@ pub struct BackendSettings {
     pub etcd: EtcdSettings,
     /// `[backend.nats]`: what only NATS can be told.
     pub nats: NatsSettings,
+    /// `[backend.foundationdb]`: what only FoundationDB can be told.
+    pub foundationdb: FoundationDbSettings,
 }
 
 impl Default for BackendSettings {
@@ -33,6 +36,7 @@ impl Default for BackendSettings {
             embedded: EmbeddedSettings::default(),
             etcd: EtcdSettings::default(),
             nats: NatsSettings::default(),
+            foundationdb: FoundationDbSettings::default(),
         }
     }
 }
@@ -60,7 +64,7 @@ pub enum BackendKind {
     Etcd,
     /// NATS JetStream, server 2.11 or later. The cargo feature `nats`.
     Nats,
-    /// FoundationDB. Not available yet.
+    /// FoundationDB 7.3 or later. The cargo feature `foundationdb`.
     FoundationDb,
 }
 
@@ -87,7 +91,7 @@ impl BackendKind {
             Self::Embedded => Presence::BuiltIn,
             Self::Etcd => Presence::of_feature("etcd", cfg!(feature = "etcd")),
             Self::Nats => Presence::of_feature("nats", cfg!(feature = "nats")),
-            Self::FoundationDb => Presence::NotYet,
+            Self::FoundationDb => Presence::of_feature("foundationdb", cfg!(feature = "foundationdb")),
         }
     }
 
@@ -110,8 +114,6 @@ pub(super) enum Presence {
     Built(&'static str),
     /// In builds with this cargo feature, of which this is none.
     NotBuilt(&'static str),
-    /// In none.
-    NotYet,
 }
 
 impl Presence {
@@ -125,7 +127,6 @@ impl fmt::Display for Presence {
         match self {
             Self::BuiltIn => f.write_str("built in"),
             Self::Built(feature) | Self::NotBuilt(feature) => write!(f, "cargo feature `{feature}`"),
-            Self::NotYet => f.write_str("not available yet"),
         }
     }
 }
@@ -180,8 +181,9 @@ mod tests {
     #[test]
     fn what_is_in_this_build_follows_the_features() {
         let built = |kind: BackendKind| matches!(kind.presence(), Presence::BuiltIn | Presence::Built(_));
-        assert!(built(BackendKind::Embedded) && !built(BackendKind::FoundationDb));
+        assert!(built(BackendKind::Embedded));
         assert_eq!(built(BackendKind::Etcd), cfg!(feature = "etcd"));
         assert_eq!(built(BackendKind::Nats), cfg!(feature = "nats"));
+        assert_eq!(built(BackendKind::FoundationDb), cfg!(feature = "foundationdb"));
     }
 }

@@ -31,12 +31,6 @@ pub enum Conflict {
         /// The feature.
         feature: &'static str,
     },
-    /// The backend is in no build.
-    #[error("{:?} is not available yet", kind.to_string())]
-    BackendNotYet {
-        /// Which one.
-        kind: BackendKind,
-    },
     /// Only the embedded store is served and joined; others are reached by all nodes anyway.
     #[error("only the embedded store can be served, joined or handed over, and backend.kind is {:?}", kind.to_string())]
     EmbeddedOnly {
@@ -150,7 +144,7 @@ impl Conflict {
     pub(super) fn keys(&self) -> Vec<&'static str> {
         match self {
             Self::NotBuilt { .. } | Self::NoCertificates { .. } => vec!["transport.kind"],
-            Self::BackendNotBuilt { .. } | Self::BackendNotYet { .. } => vec!["backend.kind"],
+            Self::BackendNotBuilt { .. } => vec!["backend.kind"],
             Self::EmbeddedOnly { key, .. } => vec![*key],
             Self::SettleTooShort { .. } => vec!["backend.nats.settle", "session.ttl"],
             Self::InsecureQuic | Self::InsecureWithCertificates => vec!["transport.insecure"],
@@ -171,7 +165,6 @@ impl Conflict {
         match kind.presence() {
             Presence::BuiltIn | Presence::Built(_) => None,
             Presence::NotBuilt(feature) => Some(Self::BackendNotBuilt { kind, feature }),
-            Presence::NotYet => Some(Self::BackendNotYet { kind }),
         }
     }
 

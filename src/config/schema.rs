@@ -12,6 +12,7 @@ use figment::value::Value;
 
 use super::backend::BackendKind;
 use super::etcd::{Endpoints, KeyPrefix};
+use super::foundationdb::TuplePrefix;
 use super::lanes::Overflow;
 use super::leaf::{Arbiters, Dialled, Leaf, Optional, Room, Shape, Text};
 use super::membership::{Leader, Placement, SplitBrain};
@@ -118,7 +119,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 82] = [
+static KEYS: [Key; 88] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -178,6 +179,12 @@ static KEYS: [Key; 82] = [
     Key::of::<Optional<PathBuf>>(&["backend", "nats", "tls", "ca_file"]),
     Key::of::<Optional<PathBuf>>(&["backend", "nats", "tls", "certificate_file"]),
     Key::of::<Optional<PathBuf>>(&["backend", "nats", "tls", "key_file"]),
+    Key::of::<Optional<PathBuf>>(&["backend", "foundationdb", "cluster_file"]),
+    Key::of::<TuplePrefix>(&["backend", "foundationdb", "prefix"]),
+    Key::of::<Span>(&["backend", "foundationdb", "connect_timeout"]),
+    Key::of::<Span>(&["backend", "foundationdb", "request_timeout"]),
+    Key::of::<Span>(&["backend", "foundationdb", "watch_poll"]),
+    Key::of::<Span>(&["backend", "foundationdb", "history"]),
     Key::of::<Text>(&["cluster", "name"]),
     Key::of::<Text>(&["cluster", "datacenter"]),
     Key::of::<Vec<Dialled>>(&["cluster", "peers"]),

@@ -327,7 +327,7 @@ fn unknown_backend_is_refused_with_the_known_ones_and_their_features() {
         said_about("backend", "[backend]\nkind = \"redis\"\n"),
         "archipelago.toml:2: backend.kind = \"redis\": expected a backend; \
          known are \"embedded\" (built in), \"etcd\" (cargo feature `etcd`), \
-         \"nats\" (cargo feature `nats`), \"foundationdb\" (not available yet) \
+         \"nats\" (cargo feature `nats`), \"foundationdb\" (cargo feature `foundationdb`) \
          (environment variable ARCHIPELAGO_BACKEND__KIND)"
     );
 }

@@ -8,6 +8,7 @@
 mod bench;
 mod capture;
 mod containers;
+mod foundationdb;
 mod pair;
 mod requirements;
 mod servers;
@@ -61,4 +62,5 @@ cargo xtask bench SUITE [ARGUMENTS]      runs archipelago-bench-SUITE in release
 cargo xtask sim [--from S] --seeds N     runs the simulator; all arguments go to it
 cargo xtask help
 
-ARCHIPELAGO_TEST_REQUIRE=etcd,nats       servers without which `test` fails instead of saying what is missing";
+ARCHIPELAGO_TEST_REQUIRE=etcd,nats       servers without which `test` fails instead of saying what is missing
+ARCHIPELAGO_TEST_FDB=CLUSTER_FILE        the step `foundationdb` runs on this database, not on a stub";

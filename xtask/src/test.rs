@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::capture::{counts_tests, run_within};
 use crate::containers;
+use crate::foundationdb;
 use crate::pair;
 use crate::requirements;
 use crate::servers;
@@ -59,6 +60,7 @@ fn steps() -> Vec<Step> {
         Step::new("doc tests", |w| {
             w.cargo_keeping(&["test", "--workspace", FEATURES, "--doc"], counts_tests)
         }),
+        Step::new("foundationdb", |w| foundationdb::step(w)),
         Step::new("simulation", |w| sim::sweep(w, SEEDS)),
         Step::new("mutants", |w| w.cargo_keeping(&MUTANTS, counts_tests)),
         Step::new("network mutants", |w| w.cargo_keeping(&NETWORK_MUTANTS, counts_tests)),

@@ -22,13 +22,11 @@ fn nats_that_is_not_in_this_build_is_refused_with_its_feature() {
     assert!(said.contains("\"nats\" needs archipelago's cargo feature `nats`"), "{said}");
 }
 
+#[cfg(not(feature = "foundationdb"))]
 #[test]
-fn foundationdb_is_not_available_yet() {
-    assert_eq!(
-        said_about("foundationdb", "[backend]\nkind = 'foundationdb'\n"),
-        "archipelago.toml:2: backend.kind: \"foundationdb\" is not available yet \
-         (environment variable ARCHIPELAGO_BACKEND__KIND)"
-    );
+fn foundationdb_that_is_not_in_this_build_is_refused_with_its_feature() {
+    let said = said_about("foundationdb-not-built", "[backend]\nkind = 'foundationdb'\n");
+    assert!(said.contains("\"foundationdb\" needs archipelago's cargo feature `foundationdb`"), "{said}");
 }
 
 #[test]
@@ -63,6 +61,8 @@ fn wrong_keys_and_values_in_the_sections_are_refused_with_file_line_key_and_vari
         ("backend.nats.replicas", "0"),
         ("backend.nats.replicas", "6"),
         ("backend.nats.create_stream", "'yes'"),
+        ("backend.foundationdb.prefix", "''"),
+        ("backend.foundationdb.history", "300"),
     ];
     for (key, value) in misfits {
         let directory = Directory::new("misfit").with("archipelago.toml", &format!("{key} = {value}\n"));
@@ -104,6 +104,7 @@ fn sessions_last_as_long_as_suits_the_backend() {
     assert_eq!(ttl(BackendKind::Embedded), Duration::from_secs(6));
     assert_eq!(ttl(BackendKind::Etcd), Duration::from_secs(6));
     assert_eq!(ttl(BackendKind::Nats), Duration::from_secs(12));
+    assert_eq!(ttl(BackendKind::FoundationDb), Duration::from_secs(6));
     assert_eq!(Settings::of_backend(BackendKind::Embedded), Settings::default());
 }
 

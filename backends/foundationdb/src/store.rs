@@ -1,0 +1,240 @@
+//! FoundationDB as a [`Store`].
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use archipelago_directory::{
+    CasAnswer, Expect, Guard, Position, Read, Record, RecordId, Records, Space, Store, StoreError,
+    StoreWatch, Timer, Write,
+};
+use archipelago_protocol::time::Millis;
+use async_trait::async_trait;
+
+use crate::code::Code;
+use crate::config::{FoundationDbConfig, FoundationDbConfigError};
+use crate::engine::Engine;
+use crate::jobs::{Cas, DeleteAll};
+use crate::keys::Keys;
+use crate::read::One;
+use crate::value::{LONGEST_NAME, LONGEST_VALUE, Nonce};
+use crate::{list, start, watch};
+
+/// A store in FoundationDB. Checks guards in the transaction that they guard.
+///
+/// Every request ends within the request timeout, all attempts included; a listing, within one timeout per page. A write
+/// whose outcome is unknown looks for its own effect and is repeated; it is answered as `Unknown` only if the time is up
+/// before it is known. Values above 90 000 bytes, and keys or tags above 2 KiB, are `Fatal`.
+pub struct FoundationDbStore {
+    shared: Arc<Shared>,
+}
+
+/// What the store shares with its watches.
+pub(crate) struct Shared {
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) keys: Keys,
+    pub(crate) timer: Arc<dyn Timer>,
+    pub(crate) request_timeout: Millis,
+    pub(crate) watch_poll: Millis,
+    /// For how many versions changes are kept.
+    pub(crate) history: u64,
+    nonces: Nonces,
+}
+
+impl FoundationDbStore {
+    /// A store above `engine`, once that one answers.
+    ///
+    /// # Errors
+    ///
+    /// - `Config`: a setting makes no sense.
+    /// - `Unreachable`: no answer within the connect timeout. Waiting longer may help.
+    /// - `Refused`: the engine says that waiting will not help.
+    /// - `VersionsWentBack`: the database has been set back; what is written now would look older than what stands.
+    pub async fn open(
+        engine: Arc<dyn Engine>,
+        config: &FoundationDbConfig,
+        timer: Arc<dyn Timer>,
+    ) -> Result<Self, FoundationDbError> {
+        config.check()?;
+        let shared = Arc::new(Shared {
+            engine,
+            keys: Keys::new(&config.prefix),
+            timer,
+            request_timeout: Millis::from_duration(config.request_timeout),
+            watch_poll: Millis::from_duration(config.watch_poll),
+            history: u64::try_from(config.history.as_micros()).unwrap_or(u64::MAX),
+            nonces: Nonces::new(),
+        });
+        start::check(&shared, Millis::from_duration(config.connect_timeout)).await?;
+        Ok(Self { shared })
+    }
+}
+
+#[async_trait]
+impl Store for FoundationDbStore {
+    fn name(&self) -> &'static str {
+        "foundationdb"
+    }
+
+    fn checks_guards(&self) -> bool {
+        true
+    }
+
+    /// FoundationDB takes 100 000 bytes, in which the log keeps names as well.
+    fn max_value(&self) -> usize {
+        LONGEST_VALUE
+    }
+
+    async fn get(&self, id: &RecordId, read: Read) -> Result<Option<Record>, StoreError> {
+        self.shared.read(read, &One { keys: &self.shared.keys, id }).await
+    }
+
+    async fn cas(
+        &self,
+        id: &RecordId,
+        expect: Expect,
+        write: Write,
+        guard: Option<Guard>,
+    ) -> Result<CasAnswer, StoreError> {
+        check_sizes(id, &write)?;
+        self.shared.write(&Cas { id, expect, write, guard }).await
+    }
+
+    async fn list(&self, space: Space, tag: Option<&str>) -> Result<Records, StoreError> {
+        list::list(&self.shared, space, tag).await
+    }
+
+    async fn watch(&self, space: Space, after: Position) -> Result<StoreWatch, StoreError> {
+        watch::open(Arc::clone(&self.shared), space, after).await
+    }
+
+    /// Batch by batch, so that no transaction becomes too large or too old.
+    async fn delete_all(&self, records: &[Record]) -> Result<usize, StoreError> {
+        let mut deleted = 0;
+        let of_a_space = records.chunk_by(|one, next| one.id.space == next.id.space);
+        for (n, batch) in of_a_space.flat_map(|records| records.chunks(BATCH)).enumerate() {
+            let answer = self.shared.write(&DeleteAll(batch)).await;
+            deleted += answer.map_err(|error| match error {
+                // Earlier batches are gone: nothing happened is not true any more.
+                StoreError::Unavailable { source } if n > 0 => StoreError::Unknown { source },
+                error => error,
+            })?;
+        }
+        Ok(deleted)
+    }
+}
+
+/// What is too long is refused before anything is asked.
+fn check_sizes(id: &RecordId, write: &Write) -> Result<(), StoreError> {
+    let (tag, value) = match write {
+        Write::Put { tag, value, .. } => (tag.as_ref().map_or(0, String::len), value.len()),
+        Write::Delete => (0, 0),
+    };
+    for (what, length, most) in
+        [("key", id.key.len(), LONGEST_NAME), ("tag", tag, LONGEST_NAME), ("value", value, LONGEST_VALUE)]
+    {
+        if length > most {
+            let source = format!("a {what} of {length} bytes; FoundationDB holds at most {most}").into();
+            return Err(StoreError::Fatal { source });
+        }
+    }
+    Ok(())
+}
+
+/// Marks for writes. No two are the same: each store draws its beginning at random, and counts.
+struct Nonces {
+    store: u64,
+    next: AtomicU64,
+}
+
+impl Nonces {
+    fn new() -> Self {
+        // The standard library's keys of hashes are random for each process and differ from call to call.
+        Self { store: RandomState::new().hash_one(0), next: AtomicU64::new(0) }
+    }
+}
+
+impl Shared {
+    /// A new mark, and the number of the write that gets it.
+    pub(crate) fn nonce(&self) -> (Nonce, u64) {
+        let n = self.nonces.next.fetch_add(1, Ordering::Relaxed);
+        let mut nonce = Nonce::default();
+        nonce[..8].copy_from_slice(&self.nonces.store.to_be_bytes());
+        nonce[8..].copy_from_slice(&n.to_be_bytes());
+        (nonce, n)
+    }
+}
+
+/// Why no store came about.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FoundationDbError {
+    /// A setting cannot be used.
+    #[error(transparent)]
+    Config(#[from] FoundationDbConfigError),
+    /// No answer in time. Waiting longer may help.
+    #[error("no FoundationDB within {within}: {cause}")]
+    Unreachable {
+        /// How long was waited.
+        within: Millis,
+        /// What is known.
+        cause: String,
+    },
+    /// The client library is older than this build needs. Install a newer one.
+    #[error("libfdb_c is too old: it speaks API version {speaks}, and {needed} is needed")]
+    LibraryTooOld {
+        /// The newest version that the library speaks.
+        speaks: i32,
+        /// The version that is needed.
+        needed: i32,
+    },
+    /// The client or the database will not serve us. Waiting will not help.
+    #[error("FoundationDB cannot be used: {message}")]
+    Refused {
+        /// The code.
+        #[source]
+        code: Code,
+        /// What the client says about it.
+        message: String,
+    },
+    /// The database was restored to a cluster that counts from a lower version. Raise it first.
+    #[error(
+        "the database counts at {cluster}, but records stand there from {stands}: \
+         run `advanceversion {stands}` in fdbcli before nodes start"
+    )]
+    VersionsWentBack {
+        /// The newest version that was written.
+        stands: u64,
+        /// The version that the database has come to.
+        cluster: u64,
+    },
+}
+
+/// Records per transaction of deletes.
+const BATCH: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use archipelago_directory::Space;
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_is_refused_by_name() {
+        let put = |tag: usize, value: usize| Write::Put {
+            tag: Some("t".repeat(tag)),
+            value: Bytes::from(vec![0; value]),
+            ttl: None,
+        };
+        let said =
+            |key: usize, write| match check_sizes(&RecordId::new(Space::OWNERS, "k".repeat(key)), &write) {
+                Err(StoreError::Fatal { source }) => source.to_string(),
+                other => format!("{other:?}"),
+            };
+        assert_eq!(said(LONGEST_NAME, put(LONGEST_NAME, LONGEST_VALUE)), "Ok(())");
+        assert_eq!(said(1, put(1, 90_001)), "a value of 90001 bytes; FoundationDB holds at most 90000");
+        assert!(said(3_000, Write::Delete).starts_with("a key of 3000 bytes"));
+        assert!(said(1, put(3_000, 0)).starts_with("a tag of 3000 bytes"));
+    }
+}
