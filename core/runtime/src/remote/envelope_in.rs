@@ -56,9 +56,13 @@ impl ArbiterLocal {
         self: &Rc<Self>,
         lane: &Rc<Lane>,
         incoming: &Arc<Incoming>,
+        announced: Option<CorrelationId>,
         bytes: &Bytes,
     ) -> Result<(), Violation> {
         let (call, arrival) = self.addressed(bytes)?;
+        if call != announced {
+            return Err(Violation::Meaning("a large message is of another call than its place".to_owned()));
+        }
         // Its caller may have gone while it was on its way.
         if call.is_none_or(|call| !lane.inbound().borrow().is_cancelled(call)) {
             self.hand_over(arrival.from(incoming, call));
