@@ -25,10 +25,8 @@ pub const DATA: LaneEnds = LaneEnds { from: Seat::Data(0), to: Seat::Data(0) };
 /// Never, for numbers that fit a port.
 pub fn hello(n: u64, cluster: &str, kinds: usize, lane: LaneEnds) -> Hello {
     let message = || (wire_id("m"), TypeHint::new("m").expect("a plain name"));
-    let entry = |i| KindEntry {
-        name: Kind::new(&format!("k{i}")).expect("a plain name"),
-        messages: vec![message()],
-    };
+    let entry =
+        |i| KindEntry { name: Kind::new(&format!("k{i}")).expect("a plain name"), messages: vec![message()] };
     let address = NodeAddress::new("10.9.9.9", u16::try_from(n).expect("a port")).expect("a plain address");
     Hello {
         versions: Versions { oldest: 1, newest: 1 },

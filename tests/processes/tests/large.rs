@@ -354,7 +354,9 @@ async fn a_large_tell_whose_place_was_thrown_out_is_not_sent() {
         .unwrap();
     for n in 0..5 {
         let lost = event(&mut events, |event| match event {
-            Event::RemoteDeadLetter(dead) if dead.letter.message.ends_with("LongNote") => Some(dead.letter.target),
+            Event::RemoteDeadLetter(dead) if dead.letter.message.ends_with("LongNote") => {
+                Some(dead.letter.target)
+            }
             _ => None,
         });
         assert_eq!(lost.await, format!("default::Scribe/c{n}"));

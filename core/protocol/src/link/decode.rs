@@ -3,8 +3,8 @@
 //! Invariant: a frame has one form. What is accepted is written again byte for byte, but for the rest of a void frame.
 
 use super::frame::{
-    ASK, BYE, BYE_ACK, CANCEL, CHAIN, ENVELOPE, FAIL, HEAD_BYTES, LARGE_BACK, LARGE_DONE, LARGE_GONE, LARGE_HERE, NO_TTL,
-    NOTICE, REPLY, RETURN, SERVICE, SETTLE, SETTLED, TELL, TRACE, VOID,
+    ASK, BYE, BYE_ACK, CANCEL, CHAIN, ENVELOPE, FAIL, HEAD_BYTES, LARGE_BACK, LARGE_DONE, LARGE_GONE,
+    LARGE_HERE, NO_TTL, NOTICE, REPLY, RETURN, SERVICE, SETTLE, SETTLED, TELL, TRACE, VOID,
 };
 use super::{
     Asked, Frame, FrameError, FramePart, Head, Hint, KeyText, ReturnReason, Returned, ShardRef, Told,

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use bytes::{BufMut, BytesMut};
 
 use super::frame::{
-    ASK, BYE, BYE_ACK, CANCEL, ENVELOPE, FAIL, HEAD_BYTES, LARGE_BACK, LARGE_DONE, LARGE_GONE, LARGE_HERE, NO_TTL,
-    NOTICE, REPLY, RETURN, SERVICE, SETTLE, SETTLED, TELL, VOID,
+    ASK, BYE, BYE_ACK, CANCEL, ENVELOPE, FAIL, HEAD_BYTES, LARGE_BACK, LARGE_DONE, LARGE_GONE, LARGE_HERE,
+    NO_TTL, NOTICE, REPLY, RETURN, SERVICE, SETTLE, SETTLED, TELL, VOID,
 };
 use super::{Asked, Frame, Head, Hint, Returned, ShardRef, Told};
 use crate::call::CallError;

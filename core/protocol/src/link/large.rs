@@ -166,7 +166,11 @@ mod tests {
     }
 
     fn step() -> impl Strategy<Value = Step> {
-        prop_oneof![Just(Step::Announce), (0_u64..12).prop_map(Step::Come), (0_u64..12).prop_map(Step::GiveUp)]
+        prop_oneof![
+            Just(Step::Announce),
+            (0_u64..12).prop_map(Step::Come),
+            (0_u64..12).prop_map(Step::GiveUp)
+        ]
     }
 
     proptest! {

@@ -228,7 +228,10 @@ fn refuse_unread(on: &ArbiterLocal, lane: &Lane, transfer: u64, call: Option<Cor
 }
 
 fn too_large(on: &ArbiterLocal, started: bool) -> CallError {
-    CallError::TooLarge { max: u32::try_from(on.node().settings().remote.largest).unwrap_or(u32::MAX), started }
+    CallError::TooLarge {
+        max: u32::try_from(on.node().settings().remote.largest).unwrap_or(u32::MAX),
+        started,
+    }
 }
 
 impl LargeArrived {
@@ -254,7 +257,7 @@ impl LargeArrived {
 
     /// The way back of its reply; the sender's room for it is taken while this lives.
     pub(crate) fn way_back(&self) -> LaneWay {
-        LaneWay { held: Held::take(&self.incoming, self.frame.len() + PER_JOB), call: self.call }
+        LaneWay { held: Held::take_large(&self.incoming, self.frame.len() + PER_JOB), call: self.call }
     }
 
     /// Whether the connection that it came by is still there. If not, what was sent after it may have come by the next one.

@@ -280,7 +280,7 @@ fn as_reply(error: CallError) -> CallError {
 /// The number of transfers whose arrival nobody waits for.
 pub(super) const NO_TRANSFER: u64 = 0;
 /// How often a large message looks whether it may go.
-const LOOK_EVERY: Millis = Millis(2);
+pub(super) const LOOK_EVERY: Millis = Millis(2);
 /// How long to wait for the other side to say why it does not take a stream.
 const HEAR_WHY: Millis = Millis(1_000);
 /// How much of a large message is written or read before others have their turn.

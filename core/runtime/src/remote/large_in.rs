@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use super::drive::Violation;
 use super::incoming::Incoming;
 use super::lane::Lane;
-use super::large::{AT_ONCE, HEAD, PART, others_first};
+use super::large::{AT_ONCE, HEAD, LOOK_EVERY, NO_TRANSFER, PART, others_first};
 use super::peer_actor::{Broken, PeerActor};
 use super::seat::SeatLocal;
 
@@ -47,62 +47,89 @@ impl From<TransportError> for Unread {
 }
 
 /// Takes the large frames of one connection for as long as it lasts, a few at a time.
+///
+/// Replies do not wait for messages: a message may be waiting for a reply.
 pub(super) async fn receive(
     lane: Rc<Lane>,
     incoming: Arc<Incoming>,
     seat: Rc<SeatLocal>,
     (streams, link): (Arc<dyn Streams>, Addr<PeerActor>),
 ) {
-    let at_once = Arc::new(Semaphore::new(AT_ONCE));
-    loop {
-        let Ok(place) = Arc::clone(&at_once).acquire_owned().await else { return };
-        let Ok(stream) = streams.next().await else { return };
-        let (lane, incoming, seat, link) =
-            (Rc::clone(&lane), Arc::clone(&incoming), Rc::clone(&seat), link.clone());
+    let turns = Rc::new(Turns { messages: Semaphore::new(AT_ONCE), replies: Semaphore::new(AT_ONCE) });
+    // How many streams are open at once is the transport's to bound.
+    while let Ok(stream) = streams.next().await {
         let env = Arc::clone(seat.node().env());
+        let (link, turns) = (link.clone(), Rc::clone(&turns));
+        let one =
+            Receiving { lane: Rc::clone(&lane), incoming: Arc::clone(&incoming), seat: Rc::clone(&seat) };
         env.spawn(Box::pin(async move {
-            if let Err(violation) = receive_one(stream, &lane, &incoming, &seat).await {
-                link.do_send(Broken { connection: incoming.connection(), violation });
+            if let Err(violation) = one.run(stream, &turns).await {
+                link.do_send(Broken { connection: one.incoming.connection(), violation });
             }
-            drop(place);
         }));
     }
 }
 
-async fn receive_one(
-    stream: Box<dyn RecvStream>,
-    lane: &Rc<Lane>,
-    incoming: &Arc<Incoming>,
-    seat: &SeatLocal,
-) -> Result<(), Violation> {
-    let largest = seat.node().settings().remote.largest;
-    match read(stream, largest + SLACK).await {
-        Ok((transfer, brought)) => seat.sink().take_large(lane, incoming, transfer, brought),
-        Err(Unread::Violation(violation)) => Err(violation),
-        // If the connection is still there, its sender says on the lane that it does not come.
-        Err(Unread::Broken(error)) => {
-            tracing::debug!(peer = %lane.peer().id(), %error, "a large transfer broke off");
-            Ok(())
-        }
-    }
+/// Who may be read at once.
+struct Turns {
+    messages: Semaphore,
+    replies: Semaphore,
 }
 
-/// Reads one frame; its length is checked before anything is allocated for it, and memory grows only with what comes.
-async fn read(mut stream: Box<dyn RecvStream>, largest: usize) -> Result<(u64, Brought), Unread> {
-    let mut bytes = BytesMut::new();
-    read_to(&mut *stream, &mut bytes, HEAD).await?;
-    let (transfer, len) = (bytes.get_u64_le(), bytes.get_u64_le());
-    let Some(len) = usize::try_from(len).ok().filter(|len| *len <= largest) else {
-        read_to(&mut *stream, &mut bytes, START).await?;
-        return Ok((transfer, Brought::TooLarge { start: bytes.split_to(START).freeze() }));
-    };
-    // Only address space: memory comes with what is written into it.
-    bytes.reserve(len.saturating_sub(bytes.len()));
-    read_to(&mut *stream, &mut bytes, len).await?;
-    if bytes.len() > len {
-        return Err(violation("a transfer is longer than it says"));
+/// One stream of a connection.
+struct Receiving {
+    lane: Rc<Lane>,
+    incoming: Arc<Incoming>,
+    seat: Rc<SeatLocal>,
+}
+
+impl Receiving {
+    async fn run(&self, stream: Box<dyn RecvStream>, turns: &Turns) -> Result<(), Violation> {
+        match self.read(stream, turns).await {
+            Ok((transfer, brought)) => {
+                self.seat.sink().take_large(&self.lane, &self.incoming, transfer, brought)
+            }
+            Err(Unread::Violation(violation)) => Err(violation),
+            // If the connection is still there, its sender says on the lane that it does not come.
+            Err(Unread::Broken(error)) => {
+                tracing::debug!(peer = %self.lane.peer().id(), %error, "a large transfer broke off");
+                Ok(())
+            }
+        }
     }
-    Ok((transfer, Brought::Whole(bytes.freeze())))
+
+    /// Reads one frame; its length is checked before anything is allocated for it, and memory grows only with what comes.
+    async fn read(&self, mut stream: Box<dyn RecvStream>, turns: &Turns) -> Result<(u64, Brought), Unread> {
+        let mut bytes = BytesMut::new();
+        read_to(&mut *stream, &mut bytes, HEAD).await?;
+        let (transfer, len) = (bytes.get_u64_le(), bytes.get_u64_le());
+        let is_reply = transfer == NO_TRANSFER;
+        let turns = if is_reply { &turns.replies } else { &turns.messages };
+        // Nobody closes them, so this is a turn.
+        let _turn = turns.acquire().await;
+        if !is_reply {
+            self.room().await;
+        }
+        let largest = self.seat.node().settings().remote.largest + SLACK;
+        let Some(len) = usize::try_from(len).ok().filter(|len| *len <= largest) else {
+            read_to(&mut *stream, &mut bytes, START).await?;
+            return Ok((transfer, Brought::TooLarge { start: bytes.split_to(START).freeze() }));
+        };
+        // Only address space: memory comes with what is written into it.
+        bytes.reserve(len.saturating_sub(bytes.len()));
+        read_to(&mut *stream, &mut bytes, len).await?;
+        if bytes.len() > len {
+            return Err(violation("a transfer is longer than it says"));
+        }
+        Ok((transfer, Brought::Whole(bytes.freeze())))
+    }
+
+    /// Waits until enough of the large messages that came before have ended, or their connection has.
+    async fn room(&self) {
+        while !self.incoming.may_read_large() && self.lane.is_connected_by(&self.incoming) {
+            self.seat.node().env().sleep(LOOK_EVERY).await;
+        }
+    }
 }
 
 /// Reads until at least `len` bytes are there.

@@ -87,7 +87,11 @@ impl Mark {
         if self.transfer.is_lost() {
             return no_route("the connection was lost");
         }
-        no_route(if !self.asks && self.is_over() { "the lane is full: its place was thrown out" } else { late })
+        no_route(if !self.asks && self.is_over() {
+            "the lane is full: its place was thrown out"
+        } else {
+            late
+        })
     }
 
     /// The message has arrived. Its call goes on; nobody waits for anything of a tell.
