@@ -145,9 +145,10 @@ impl Stranger {
     /// If the node has none of these names.
     pub fn numbers(&self, kind: &str, message: &str) -> (u16, u16) {
         let number = |at: Option<usize>| u16::try_from(at.expect("it is there")).expect("few of them");
-        let at = self.theirs.kinds.iter().position(|entry| entry.name.as_str() == kind);
+        let at = self.theirs.kinds.iter().position(|entry| entry.name.as_str().ends_with(kind));
         let messages = &self.theirs.kinds[usize::from(number(at))].messages;
-        (number(at), number(messages.iter().position(|(_, name)| name.as_str() == message)))
+        let is_it = |name: &str| name.rsplit(|c: char| !c.is_alphanumeric()).next() == Some(message);
+        (number(at), number(messages.iter().position(|(_, name)| is_it(name.as_str()))))
     }
 
     /// Says something on the lane. A node that has gone does not hear it.

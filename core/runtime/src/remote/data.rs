@@ -221,7 +221,6 @@ fn refuse_unread(on: &ArbiterLocal, lane: &Lane, transfer: u64, call: Option<Cor
             lane.say(&Frame::Fail { call, error: too_large(on, false) });
         }
         Some(_) => {}
-        // Its sender still knows what it was.
         None => tracing::warn!(peer = %lane.peer().id(), "a message is larger than this node takes"),
     }
     lane.say(&Frame::LargeDone { transfer });
