@@ -97,6 +97,8 @@ pub(crate) fn frames() -> Vec<Frame<'static>> {
         Frame::Service { call, ttl: Millis(2_000), service: 1, payload: &[1, 0, 0] },
     ];
     frames.extend(errors().into_iter().map(|error| Frame::Fail { call, error }));
+    frames.push(Frame::LargeBack { transfer: 5, reason: ReturnReason::NotOwner });
+    frames.push(Frame::LargeGone { transfer: 6 });
     frames
 }
 

@@ -6,97 +6,22 @@
     reason = "a test that cannot go on panics, and speaks to ports by hand"
 )]
 
-use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use archipelago_embedded::EmbeddedStore;
-use archipelago_process_tests::{Note, Scribe, node, settings};
-use archipelago_protocol::identity::{Generation, Kind, Namespace, NodeAddress, NodeId, NodeInfo};
-use archipelago_protocol::link::{Frame, FrameError, ShardRef, write_frame};
-use archipelago_protocol::message::{TypeHint, wire_id};
-use archipelago_protocol::peer::{
-    AttemptId, Handshake, Hello, KindEntry, LaneEnds, PeerKind, Seat, Versions,
+use archipelago_process_tests::{
+    CONTROL, DATA, Note, Scribe, chunk, data_port, greet, hello, node, settings,
 };
+use archipelago_protocol::identity::Generation;
+use archipelago_protocol::link::{Frame, FrameError, ShardRef, write_frame};
+use archipelago_protocol::peer::Handshake;
 use archipelago_runtime::Node;
 use bytes::BytesMut;
 
-const CONTROL: LaneEnds = LaneEnds { from: Seat::Control, to: Seat::Control };
-const DATA: LaneEnds = LaneEnds { from: Seat::Data(0), to: Seat::Data(0) };
 const MIB: usize = 1 << 20;
-
-/// What the stranger says about itself: node `n`, with as many kinds as it likes.
-fn hello(n: u64, cluster: &str, kinds: usize, lane: LaneEnds) -> Hello {
-    let message = || (wire_id("m"), TypeHint::new("m").unwrap());
-    let entry = |i| KindEntry { name: Kind::new(&format!("k{i}")).unwrap(), messages: vec![message()] };
-    let address = NodeAddress::new("10.9.9.9", u16::try_from(n).unwrap()).unwrap();
-    Hello {
-        versions: Versions { oldest: 1, newest: 1 },
-        cluster: cluster.into(),
-        namespace: Namespace::new("default").unwrap(),
-        datacenter: "local".into(),
-        node: NodeInfo {
-            id: NodeId::new(1_000_000 + n),
-            name: "stranger".into(),
-            address,
-            roles: BTreeSet::new(),
-            version: "0".into(),
-            kinds: Default::default(),
-        },
-        kind: PeerKind::Member,
-        lane,
-        attempt: AttemptId(1),
-        expects: None,
-        seats: vec![1, 2],
-        kinds: (0..kinds).map(entry).collect(),
-        store: None,
-        extensions: vec![],
-    }
-}
-
-/// One chunk of the lane, as the TCP transport writes it.
-fn chunk(payload: &[u8]) -> Vec<u8> {
-    let len = u32::try_from(payload.len()).unwrap();
-    [&[1][..], &0_u32.to_le_bytes(), &len.to_le_bytes(), payload].concat()
-}
-
-/// Greets, and gives back the socket and what the node said.
-fn greet(port: u16, hello: Hello, window: u32) -> (TcpStream, Handshake) {
-    let mut socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    let mut preamble = b"\xa7rchip\x01\x00".to_vec();
-    for number in [window, 1 << 20, 4_u32] {
-        preamble.extend(number.to_le_bytes());
-    }
-    socket.write_all(&preamble).unwrap();
-    socket.write_all(&chunk(&Handshake::Hello(hello).encode().unwrap())).unwrap();
-    socket.read_exact(&mut [0; 20]).unwrap();
-    let mut lane = BytesMut::new();
-    loop {
-        let mut head = [0; 9];
-        socket.read_exact(&mut head).unwrap();
-        let len = u32::from_le_bytes(head[5..9].try_into().unwrap());
-        let mut body = vec![0; usize::try_from(len).unwrap()];
-        socket.read_exact(&mut body).unwrap();
-        if head[0] == 1 {
-            lane.extend_from_slice(&body);
-        }
-        if let Some(words) = Handshake::take(&mut lane).unwrap() {
-            return (socket, words);
-        }
-    }
-}
-
-/// The port of the first data arbiter, as the node tells anybody who asks.
-fn data_port(control: u16) -> u16 {
-    let probe = Hello { attempt: AttemptId(0), ..hello(7, "archipelago", 0, CONTROL) };
-    match greet(control, probe, 1 << 20) {
-        (_, Handshake::Welcome(welcome)) => welcome.hello.seats[1],
-        (_, words) => panic!("{words:?}"),
-    }
-}
 
 /// Sends frames of one kind for as long as the node takes them; how many bytes were taken, and what ended it.
 fn flood(control: u16, most: usize, frame: fn(u32) -> Frame<'static>) -> (usize, String) {

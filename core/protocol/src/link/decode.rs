@@ -3,8 +3,8 @@
 //! Invariant: a frame has one form. What is accepted is written again byte for byte, but for the rest of a void frame.
 
 use super::frame::{
-    ASK, BYE, BYE_ACK, CANCEL, CHAIN, ENVELOPE, FAIL, HEAD_BYTES, LARGE_BACK, LARGE_DONE, LARGE_HERE, NO_TTL,
-    NOTICE, REPLY, RETURN, SERVICE, SETTLE, SETTLED, TELL, TRACE, VOID,
+    ASK, BYE, BYE_ACK, CANCEL, CHAIN, ENVELOPE, FAIL, HEAD_BYTES, LARGE_BACK, LARGE_DONE, LARGE_GONE,
+    LARGE_HERE, NO_TTL, NOTICE, REPLY, RETURN, SERVICE, SETTLE, SETTLED, TELL, TRACE, VOID,
 };
 use super::{
     Asked, Frame, FrameError, FramePart, Head, Hint, KeyText, ReturnReason, Returned, ShardRef, Told,
@@ -183,6 +183,7 @@ impl<'a> Take<'a> {
             LARGE_HERE => self.last(Self::large_here),
             LARGE_DONE => self.last(|take| Ok(Frame::LargeDone { transfer: take.u64(FramePart::Head)? })),
             LARGE_BACK => self.last(Self::large_back),
+            LARGE_GONE => self.last(|take| Ok(Frame::LargeGone { transfer: take.u64(FramePart::Head)? })),
             tag => Err(FrameError::UnknownTag { tag }),
         }
     }

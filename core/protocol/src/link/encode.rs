@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use bytes::{BufMut, BytesMut};
 
 use super::frame::{
-    ASK, BYE, BYE_ACK, CANCEL, ENVELOPE, FAIL, HEAD_BYTES, LARGE_BACK, LARGE_DONE, LARGE_HERE, NO_TTL,
-    NOTICE, REPLY, RETURN, SERVICE, SETTLE, SETTLED, TELL, VOID,
+    ASK, BYE, BYE_ACK, CANCEL, ENVELOPE, FAIL, HEAD_BYTES, LARGE_BACK, LARGE_DONE, LARGE_GONE, LARGE_HERE,
+    NO_TTL, NOTICE, REPLY, RETURN, SERVICE, SETTLE, SETTLED, TELL, VOID,
 };
 use super::{Asked, Frame, Head, Hint, Returned, ShardRef, Told};
 use crate::call::CallError;
@@ -76,6 +76,7 @@ impl Frame<'_> {
                 }
             }
             Self::LargeDone { transfer } => put_numbered(out, LARGE_DONE, *transfer),
+            Self::LargeGone { transfer } => put_numbered(out, LARGE_GONE, *transfer),
             Self::LargeBack { transfer, reason } => {
                 put_numbered(out, LARGE_BACK, *transfer);
                 out.put_u8(reason.on_wire());

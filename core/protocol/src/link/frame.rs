@@ -22,6 +22,7 @@
 //! | 15 | service ask | call u64, ttl in ms u32 (not all ones), service u16, rest: payload |
 //! | 16 | large here | transfer u64, u8 0, or 1 and call u64 |
 //! | 17 | large back | transfer u64, reason u8 |
+//! | 18 | large gone | transfer u64 |
 //!
 //! *head*: ttl in ms u32 (all ones: none), flags u16, codec u8, extras u8 (bit 0 trace, bit 1 chain), shard, message u16,
 //! generation u64, key (u8 length, text), then trace (u128, u64, u8) and chain (u8 count, u64 each) as the extras say.
@@ -113,6 +114,11 @@ pub enum Frame<'a> {
         transfer: u64,
         /// Why.
         reason: ReturnReason,
+    },
+    /// A large message whose place was sent does not come: its sender has given it up.
+    LargeGone {
+        /// The transfer.
+        transfer: u64,
     },
     /// Nothing: what stood here was taken back before it left.
     Void,
@@ -298,6 +304,7 @@ pub(super) const ENVELOPE: u8 = 12;
 pub(super) const LARGE_DONE: u8 = 13;
 pub(super) const LARGE_HERE: u8 = 16;
 pub(super) const LARGE_BACK: u8 = 17;
+pub(super) const LARGE_GONE: u8 = 18;
 pub(super) const VOID: u8 = 14;
 pub(super) const SERVICE: u8 = 15;
 

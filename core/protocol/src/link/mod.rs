@@ -5,6 +5,7 @@ mod encode;
 mod frame;
 mod frame_error;
 mod inbound;
+mod large;
 mod outbox;
 mod scan;
 mod ttl;
@@ -13,6 +14,7 @@ mod window;
 pub use frame::{Asked, Frame, Head, Hint, KeyText, ReturnReason, Returned, ShardRef, Told};
 pub use frame_error::{FrameError, FramePart};
 pub use inbound::{InboundCalls, ProtocolFault};
+pub use large::{Came, LargeArrivals, LargeFault};
 pub use outbox::{
     Drained, Dropped, EndedCall, Expired, LaneBound, Outbox, OutboxSettings, Overflow, Refused, Unsent,
 };

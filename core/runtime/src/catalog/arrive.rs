@@ -80,14 +80,16 @@ impl<A: VirtualActor> KindCatalog<A> {
         env.clone().spawn(Box::pin(async move {
             env.offload(Box::new(work)).await;
             let decoded = decoded.await;
-            if let Some(kind) = on.kind::<A>(index) {
-                kind.large_decoded(&arrived, name, decoded.ok(), &on);
+            match on.kind::<A>(index) {
+                Some(kind) => kind.large_decoded(&arrived, name, decoded.ok(), &on),
+                None => arrived.done(),
             }
         }));
         Ok(())
     }
 
-    /// A large message is readable now, or it will never be.
+    /// A large message is readable now, or it will never be. If its connection has ended meanwhile it does not start: its
+    /// sender has sent others after it by now.
     fn large_decoded(
         &self,
         arrived: &LargeArrived,
@@ -96,6 +98,12 @@ impl<A: VirtualActor> KindCatalog<A> {
         on: &Rc<ArbiterLocal>,
     ) {
         let Ok((head, _)) = arrived.message() else { return };
+        if !arrived.is_connected() {
+            if arrived.call.is_none() {
+                self.dead(&head, name, &arrived.connection_lost(), on);
+            }
+            return;
+        }
         if !arrived.may_enter(head.shard, self.takes_in(&head, on), on) {
             return;
         }

@@ -16,6 +16,7 @@ use super::drive::{FrameSink, Violation};
 use super::incoming::Incoming;
 use super::inquiries::{self, is_inquiry};
 use super::lane::{Lane, Payload, Waiting};
+use super::large_in::Brought;
 use super::seat::SeatLocal;
 use crate::env::within;
 use crate::node::NodeShared;
@@ -111,8 +112,8 @@ impl FrameSink for ControlSink {
         Ok(())
     }
 
-    fn take_large(&self, lane: &Rc<Lane>, _: &Arc<Incoming>, _: u64, _: Bytes) {
-        tracing::warn!(peer = %lane.peer().id(), "a control arbiter takes no large messages");
+    fn take_large(&self, _: &Rc<Lane>, _: &Arc<Incoming>, _: u64, _: Brought) -> Result<(), Violation> {
+        Err(Violation::Meaning("a control arbiter takes no large messages".to_owned()))
     }
 
     /// What was not given to the connection waits for the next one.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::CorrelationId;
-use archipelago_protocol::link::{Frame, Head, Refused, ShardRef};
+use archipelago_protocol::link::{Came, Frame, Head, Refused, ShardRef};
 use archipelago_protocol::message::{Codec, CodecError};
 use archipelago_protocol::route::Verdict;
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use super::drive::{FrameSink, Violation};
 use super::incoming::{Held, Incoming};
 use super::lane::{Lane, Payload};
 use super::large;
+use super::large_in::Brought;
 use crate::arbiter::ArbiterLocal;
 
 /// Takes what comes to a data arbiter.
@@ -91,10 +92,11 @@ impl FrameSink for DataSink {
             }
             Frame::Void => {}
             Frame::LargeHere { transfer, call } => {
-                if let Some(frame) = lane.mark(transfer, call)? {
-                    self.take_in(&on, lane, incoming, transfer, frame)?;
+                if let Some(brought) = lane.mark(transfer, call)? {
+                    self.take_in(&on, lane, incoming, (transfer, call), brought)?;
                 }
             }
+            Frame::LargeGone { transfer } => lane.large().borrow_mut().gone(transfer),
             Frame::LargeDone { transfer } => on.transfers().arrived(lane.index(), transfer),
             Frame::LargeBack { transfer, reason } => on.take_large_back(lane, transfer, reason)?,
             Frame::Return(returned) => on.take_back(lane, returned)?,
@@ -111,34 +113,29 @@ impl FrameSink for DataSink {
         Ok(())
     }
 
-    fn take_large(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, transfer: u64, frame: Bytes) {
-        let Some(on) = self.0.upgrade() else { return };
+    fn take_large(
+        &self,
+        lane: &Rc<Lane>,
+        incoming: &Arc<Incoming>,
+        transfer: u64,
+        brought: Brought,
+    ) -> Result<(), Violation> {
+        let Some(on) = self.0.upgrade() else { return Ok(()) };
         if !lane.is_connected_by(incoming) {
             // Nothing of a lost connection is taken in any more: what came by the next one would be overtaken.
-            return;
+            return Ok(());
         }
-        let taken = match Frame::decode(&frame) {
-            Ok(Frame::Reply { call, codec, payload }) => {
-                lane.end_with_reply(call, codec, Payload::Large(frame.slice_ref(payload)), on.node());
+        if transfer == large::NO_TRANSFER {
+            return large_reply(&on, lane, &brought);
+        }
+        let came = lane.large().borrow_mut().came(transfer, brought);
+        match came.map_err(|fault| Violation::Meaning(fault.to_string()))? {
+            Came::Due(call, brought) => self.take_in(&on, lane, incoming, (transfer, call), brought),
+            Came::Early => Ok(()),
+            Came::Unwanted(_) => {
+                tracing::debug!(peer = %lane.peer().id(), transfer, "a large message came after it was given up");
                 Ok(())
             }
-            Ok(Frame::Ask(_) | Frame::Tell(_) | Frame::Envelope(_)) => {
-                match lane.came_early(transfer, &frame) {
-                    Ok(true) => Ok(()),
-                    Ok(false) => self.take_in(&on, lane, incoming, transfer, frame),
-                    Err(violation) => Err(violation),
-                }
-            }
-            // Its sender has given it up after it was announced.
-            Ok(Frame::Void) => {
-                lane.forget_large(transfer);
-                Ok(())
-            }
-            Ok(_) => Err(Violation::Meaning("not for a stream".to_owned())),
-            Err(error) => Err(error.into()),
-        };
-        if let Err(error) = taken {
-            tracing::warn!(peer = %lane.peer().id(), %error, "a large transfer made no sense");
         }
     }
 
@@ -169,19 +166,26 @@ impl DataSink {
         on: &Rc<ArbiterLocal>,
         lane: &Rc<Lane>,
         incoming: &Arc<Incoming>,
-        transfer: u64,
-        frame: Bytes,
+        (transfer, call): (u64, Option<CorrelationId>),
+        brought: Brought,
     ) -> Result<(), Violation> {
-        let (call, shard) = match Frame::decode(&frame)? {
+        let Brought::Whole(frame) = brought else {
+            refuse_unread(on, lane, transfer, call);
+            return Ok(());
+        };
+        let (names, shard) = match Frame::decode(&frame)? {
             Frame::Ask(ask) => (Some(ask.call), ask.head.shard),
             Frame::Tell(tell) => (None, tell.head.shard),
             Frame::Envelope(bytes) => {
-                let taken = on.take_large_envelope(lane, incoming, &frame.slice_ref(bytes));
+                on.take_large_envelope(lane, incoming, call, &frame.slice_ref(bytes))?;
                 lane.say(&Frame::LargeDone { transfer });
-                return taken;
+                return Ok(());
             }
             _ => return Err(Violation::Meaning("not for a stream".to_owned())),
         };
+        if names != call {
+            return Err(Violation::Meaning("a large message is of another call than its place".to_owned()));
+        }
         let Some(kind) = on.any_kind(shard.kind.into()) else {
             return Err(Violation::Meaning(format!("no kind has number {}", shard.kind)));
         };
@@ -192,6 +196,42 @@ impl DataSink {
         }
         let (lane, incoming) = (Rc::clone(lane), Arc::clone(incoming));
         kind.submit_large(LargeArrived { lane, incoming, transfer, frame, call }, on)
+    }
+}
+
+/// The reply of a call has come on a stream of its own.
+fn large_reply(on: &ArbiterLocal, lane: &Lane, brought: &Brought) -> Result<(), Violation> {
+    let bytes = match brought {
+        Brought::Whole(bytes) | Brought::TooLarge { start: bytes } => bytes,
+    };
+    let Frame::Reply { call, codec, payload } = Frame::decode(bytes)? else {
+        return Err(Violation::Meaning("not for a stream without a place".to_owned()));
+    };
+    match brought {
+        Brought::Whole(frame) => {
+            lane.end_with_reply(call, codec, Payload::Large(frame.slice_ref(payload)), on.node());
+        }
+        Brought::TooLarge { .. } => lane.end_with_failure(call, too_large(on, true)),
+    }
+    Ok(())
+}
+
+/// A large message was not read because it is larger than this node takes.
+fn refuse_unread(on: &ArbiterLocal, lane: &Lane, transfer: u64, call: Option<CorrelationId>) {
+    match call {
+        Some(call) if lane.inbound().borrow_mut().close(call) => {
+            lane.say(&Frame::Fail { call, error: too_large(on, false) });
+        }
+        Some(_) => {}
+        None => tracing::warn!(peer = %lane.peer().id(), "a message is larger than this node takes"),
+    }
+    lane.say(&Frame::LargeDone { transfer });
+}
+
+fn too_large(on: &ArbiterLocal, started: bool) -> CallError {
+    CallError::TooLarge {
+        max: u32::try_from(on.node().settings().remote.largest).unwrap_or(u32::MAX),
+        started,
     }
 }
 
@@ -209,7 +249,7 @@ impl LargeArrived {
     pub(crate) fn may_enter(&self, shard: ShardRef, serving: bool, on: &ArbiterLocal) -> bool {
         match on.judge(&self.incoming, shard, serving) {
             Verdict::Return(reason) => {
-                on.send_large_back(&self.lane, self.call, self.transfer, reason);
+                on.send_large_back(self, reason);
                 false
             }
             _ => true,
@@ -218,12 +258,22 @@ impl LargeArrived {
 
     /// The way back of its reply; the sender's room for it is taken while this lives.
     pub(crate) fn way_back(&self) -> LaneWay {
-        LaneWay { held: Held::take(&self.incoming, self.frame.len() + PER_JOB), call: self.call }
+        LaneWay { held: Held::take_large(&self.incoming, self.frame.len() + PER_JOB), call: self.call }
+    }
+
+    /// Whether the connection that it came by is still there. If not, what was sent after it may have come by the next one.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.lane.is_connected_by(&self.incoming)
+    }
+
+    /// What to tell of a message that came by a connection which has ended.
+    pub(crate) fn connection_lost(&self) -> CallError {
+        CallError::ConnectionLost { node: self.lane.peer().id() }
     }
 
     /// It is in its actor's inbox, or refused for good: what waits behind it may come.
     pub(crate) fn done(&self) {
-        if self.lane.is_connected_by(&self.incoming) {
+        if self.is_connected() {
             self.lane.say(&Frame::LargeDone { transfer: self.transfer });
         }
     }

@@ -13,6 +13,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use super::incoming::Incoming;
 use super::lane::Lane;
+use super::large_in::Brought;
 use super::settings::RemoteSettings;
 
 /// Takes the frames that come over a lane.
@@ -24,8 +25,18 @@ pub(crate) trait FrameSink {
     /// The peer must not say this: the connection is closed with the reason.
     fn take(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, frame: Frame<'_>) -> Result<(), Violation>;
 
-    /// Takes a frame that came on a stream of its own.
-    fn take_large(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, transfer: u64, frame: Bytes);
+    /// Takes what a stream beside the lane has brought.
+    ///
+    /// # Errors
+    ///
+    /// As [`take`](Self::take).
+    fn take_large(
+        &self,
+        lane: &Rc<Lane>,
+        incoming: &Arc<Incoming>,
+        transfer: u64,
+        brought: Brought,
+    ) -> Result<(), Violation>;
 
     /// The connection of a lane is gone.
     fn lost(&self, lane: &Rc<Lane>, incoming: &Incoming);

@@ -19,9 +19,13 @@ use crate::arbiter::ArbiterLocal;
 use crate::named::{Arrival, name_of};
 
 impl Arrival {
+    /// What it takes of a window.
+    fn size(&self) -> usize {
+        self.envelope.payload.len() + PER_JOB
+    }
+
     /// The same with the way back of its reply; the sender's room for it is taken while it lives.
-    fn from(self, incoming: &Arc<Incoming>, call: Option<CorrelationId>) -> Self {
-        let held = Held::take(incoming, self.envelope.payload.len() + PER_JOB);
+    fn from(self, held: Held, call: Option<CorrelationId>) -> Self {
         Self { way_back: Some(LaneWay::new(held, call)), ..self }
     }
 }
@@ -43,7 +47,8 @@ impl ArbiterLocal {
             let opened = lane.inbound().borrow_mut().open(call);
             opened.map_err(|fault| Violation::Meaning(fault.to_string()))?;
         }
-        self.hand_over(arrival.from(incoming, call));
+        let held = Held::take(incoming, arrival.size());
+        self.hand_over(arrival.from(held, call));
         Ok(())
     }
 
@@ -56,12 +61,17 @@ impl ArbiterLocal {
         self: &Rc<Self>,
         lane: &Rc<Lane>,
         incoming: &Arc<Incoming>,
+        announced: Option<CorrelationId>,
         bytes: &Bytes,
     ) -> Result<(), Violation> {
         let (call, arrival) = self.addressed(bytes)?;
+        if call != announced {
+            return Err(Violation::Meaning("a large message is of another call than its place".to_owned()));
+        }
         // Its caller may have gone while it was on its way.
         if call.is_none_or(|call| !lane.inbound().borrow().is_cancelled(call)) {
-            self.hand_over(arrival.from(incoming, call));
+            let held = Held::take_large(incoming, arrival.size());
+            self.hand_over(arrival.from(held, call));
         }
         Ok(())
     }

@@ -1,6 +1,9 @@
 //! What came in over one connection and has not ended: how much it is, and when to stop reading.
+//!
+//! Large messages have a window of their own: one of them alone would shut that of the lane, and everybody else would wait
+//! until it is decoded.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use archipelago_protocol::link::{Window, WindowSettings};
@@ -12,12 +15,14 @@ pub(crate) struct Incoming {
     lane: u16,
     connection: ConnectionId,
     window: Mutex<Window>,
+    large: Mutex<Window>,
     reader: AtomicWaker,
 }
 
 impl Incoming {
     pub(super) fn new(lane: u16, connection: ConnectionId, window: WindowSettings) -> Self {
-        Self { lane, connection, window: Mutex::new(Window::new(window)), reader: AtomicWaker::new() }
+        let fresh = || Mutex::new(Window::new(window));
+        Self { lane, connection, window: fresh(), large: fresh(), reader: AtomicWaker::new() }
     }
 
     /// The lane it belongs to.
@@ -32,46 +37,59 @@ impl Incoming {
 
     /// Whether more may be read now. If not, the reader is woken when it is worth trying again.
     pub(super) fn may_read(&self, waker: &Waker) -> bool {
-        if self.with(|window| window.may_read()) {
+        if lock(&self.window).may_read() {
             return true;
         }
         self.reader.register(waker);
         // A job may have ended just before.
-        self.with(|window| window.may_read())
+        lock(&self.window).may_read()
+    }
+
+    /// Whether one more large message may be read now.
+    pub(super) fn may_read_large(&self) -> bool {
+        lock(&self.large).may_read()
     }
 
     /// How many of its messages have not ended.
     pub(super) fn jobs(&self) -> usize {
-        self.with(|window| window.jobs())
+        lock(&self.window).jobs() + lock(&self.large).jobs()
     }
 
     fn release(&self, bytes: usize) {
-        let opened = self.with(|window| {
+        let opened = {
+            let mut window = lock(&self.window);
             let was_shut = !window.may_read();
             window.release(bytes);
             was_shut && window.may_read()
-        });
+        };
         if opened {
             self.reader.wake();
         }
     }
+}
 
-    fn with<T>(&self, work: impl FnOnce(&mut Window) -> T) -> T {
-        work(&mut self.window.lock().unwrap_or_else(PoisonError::into_inner))
-    }
+fn lock(window: &Mutex<Window>) -> MutexGuard<'_, Window> {
+    window.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A job's share of its connection's window; given back when it is dropped.
 pub(crate) struct Held {
     incoming: Arc<Incoming>,
     bytes: usize,
+    is_large: bool,
 }
 
 impl Held {
     /// Takes `bytes` of the window.
     pub(super) fn take(incoming: &Arc<Incoming>, bytes: usize) -> Self {
-        incoming.with(|window| window.admit(bytes));
-        Self { incoming: Arc::clone(incoming), bytes }
+        lock(&incoming.window).admit(bytes);
+        Self { incoming: Arc::clone(incoming), bytes, is_large: false }
+    }
+
+    /// Takes `bytes` of the window for large messages.
+    pub(super) fn take_large(incoming: &Arc<Incoming>, bytes: usize) -> Self {
+        lock(&incoming.large).admit(bytes);
+        Self { incoming: Arc::clone(incoming), bytes, is_large: true }
     }
 
     /// The connection it came by.
@@ -82,6 +100,29 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.incoming.release(self.bytes);
+        if self.is_large {
+            lock(&self.incoming.large).release(self.bytes);
+        } else {
+            self.incoming.release(self.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_message_keeps_other_large_ones_waiting_and_nobody_else() {
+        let window = WindowSettings { bytes: 100, jobs: 9 };
+        let incoming = Arc::new(Incoming::new(0, ConnectionId(1), window));
+        let large = Held::take_large(&incoming, 1_000);
+        assert!(incoming.may_read(Waker::noop()) && !incoming.may_read_large());
+        let small = Held::take(&incoming, 101);
+        assert!(!incoming.may_read(Waker::noop()));
+        assert_eq!(incoming.jobs(), 2);
+        drop((large, small));
+        assert!(incoming.may_read(Waker::noop()) && incoming.may_read_large());
+        assert_eq!(incoming.jobs(), 0);
     }
 }

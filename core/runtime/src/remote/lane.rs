@@ -4,14 +4,15 @@
 //! and the lane's bound; what was given and is unanswered ends as unknown when the connection is lost.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Waker;
 
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::contract::Streams;
 use archipelago_protocol::identity::CorrelationId;
-use archipelago_protocol::link::{Dropped, Frame, InboundCalls, Outbox, OutboxSettings, Refused};
+use archipelago_protocol::link::{
+    Dropped, Frame, InboundCalls, LargeArrivals, Outbox, OutboxSettings, Refused,
+};
 use archipelago_protocol::message::CodecId;
 use archipelago_protocol::peer::Seat;
 use archipelago_protocol::route::Patience;
@@ -22,6 +23,7 @@ use tokio::sync::Semaphore;
 use super::drive::Violation;
 use super::incoming::Incoming;
 use super::large::AT_ONCE;
+use super::large_in::Brought;
 use super::peer::Peer;
 use crate::node::NodeShared;
 
@@ -34,7 +36,7 @@ pub(crate) struct Lane {
     settings: OutboxSettings,
     outbox: RefCell<Outbox<Box<dyn Waiting>>>,
     /// Large messages whose place has come and who have not, and those that came before their place.
-    large: RefCell<Large>,
+    large: RefCell<LargeArrivals<Brought>>,
     /// Who may hold a large message as bytes.
     large_turns: Arc<Semaphore>,
     /// What was thrown out for lack of room and nobody has been told of yet.
@@ -50,13 +52,6 @@ pub(crate) struct Lane {
     /// The other side has taken leave of this one.
     goodbye: Cell<bool>,
     writer: RefCell<Option<Waker>>,
-}
-
-/// Large messages of the present connection, between their stream and their place on the lane.
-#[derive(Default)]
-struct Large {
-    expected: BTreeMap<u64, Option<CorrelationId>>,
-    early: BTreeMap<u64, Bytes>,
 }
 
 /// The connection of a lane.
@@ -93,13 +88,8 @@ impl Payload<'_> {
     }
 }
 
-/// Large messages that may be announced and not there yet.
-const MOST_EXPECTED: usize = 65_536;
 /// Settles and requests to services that may wait at a time: one for every shard of a few hundred kinds.
 const MOST_REQUESTS: usize = 65_536;
-/// Large messages that may be there before they are announced.
-const MOST_EARLY: usize = 16;
-
 fn late_answer() {
     metrics::counter!("archipelago_late_replies_total", "arbiter" => "remote").increment(1);
 }
@@ -234,7 +224,7 @@ impl Lane {
     /// A connection is there: what waits can go.
     pub(super) fn opened(&self, incoming: &Arc<Incoming>, streams: Arc<dyn Streams>, now: Millis) {
         *self.inbound.borrow_mut() = InboundCalls::new(self.settings.calls);
-        *self.large.borrow_mut() = Large::default();
+        *self.large.borrow_mut() = LargeArrivals::default();
         *self.connection.borrow_mut() = Some(Connected { incoming: Arc::clone(incoming), streams });
         self.outbox.borrow_mut().opened(now);
         self.wake();
@@ -253,53 +243,23 @@ impl Lane {
         std::mem::take(&mut self.overflow.borrow_mut())
     }
 
-    /// The place of a large message has come: the message, if that has come before. Its call is open from here on.
+    /// The place of a large message has come: what its stream brought, if that was here before. Its call is open from
+    /// here on.
     pub(super) fn mark(
         &self,
         transfer: u64,
         call: Option<CorrelationId>,
-    ) -> Result<Option<Bytes>, Violation> {
+    ) -> Result<Option<Brought>, Violation> {
         if let Some(call) = call {
             self.inbound.borrow_mut().open(call).map_err(|fault| Violation::Meaning(fault.to_string()))?;
         }
-        let mut large = self.large.borrow_mut();
-        if let Some(frame) = large.early.remove(&transfer) {
-            return Ok(Some(frame));
-        }
-        if large.expected.len() >= MOST_EXPECTED {
-            return Err(Violation::Meaning("too many large messages are announced".to_owned()));
-        }
-        large.expected.insert(transfer, call);
-        Ok(None)
+        let announced = self.large.borrow_mut().announced(transfer, call);
+        announced.map_err(|fault| Violation::Meaning(fault.to_string()))
     }
 
-    /// Keeps a large message that has come before its place; false if its place was there already.
-    pub(super) fn came_early(&self, transfer: u64, frame: &Bytes) -> Result<bool, Violation> {
-        let mut large = self.large.borrow_mut();
-        if large.expected.remove(&transfer).is_some() {
-            return Ok(false);
-        }
-        if large.early.len() >= MOST_EARLY {
-            return Err(Violation::Meaning("too many large messages came before their place".to_owned()));
-        }
-        large.early.insert(transfer, frame.clone());
-        Ok(true)
-    }
-
-    /// Nothing more comes of a large message that may have been announced.
-    pub(super) fn forget_large(&self, transfer: u64) {
-        self.large.borrow_mut().expected.remove(&transfer);
-    }
-
-    /// The newest large message that was announced and is not there yet.
-    pub(super) fn newest_announced(&self) -> Option<u64> {
-        self.large.borrow().expected.keys().next_back().copied()
-    }
-
-    /// Whether a large message is still to come that was announced no later than `newest`.
-    pub(super) fn awaits_large(&self, newest: Option<u64>) -> bool {
-        let large = self.large.borrow();
-        newest.is_some_and(|newest| large.expected.keys().next().is_some_and(|oldest| *oldest <= newest))
+    /// The large messages of the present connection.
+    pub(super) const fn large(&self) -> &RefCell<LargeArrivals<Brought>> {
+        &self.large
     }
 
     /// The calls that came over the present connection.

@@ -1,9 +1,10 @@
 //! Messages and replies too large for a frame: each on a stream of its own.
 //!
-//! They are encoded and decoded off the arbiter, and later messages to the same actor wait until the large one has
-//! arrived, so that order is kept.
+//! They are encoded off the arbiter, and later messages to the same actor wait until the large one has arrived, so that
+//! order is kept. The place of a message is marked on the lane; a message that will not come after all is taken back
+//! there, behind its mark.
 //!
-//! A stream carries the number of the transfer (u64), the length of the frame (u64) and the frame.
+//! Invariant: whatever is announced either comes on its stream or is taken back, as long as the connection lasts.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -11,23 +12,24 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::contract::{RecvStream, SendStream, Streams, TransportError};
+use archipelago_protocol::contract::{SendStream, Streams, TransportError};
 use archipelago_protocol::identity::CorrelationId;
-use archipelago_protocol::link::{Asked, Frame, Refused, Told};
+use archipelago_protocol::link::{Asked, Frame, Told};
 use archipelago_protocol::message::{Codec, CodecError};
 use archipelago_protocol::time::Millis;
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::incoming::{Held, Incoming};
+use super::incoming::Held;
 use super::lane::{Lane, Waiting};
+use super::mark::{Mark, no_route, refuse};
 use super::outbound::{Outbound, Way, WriteElsewhere, frame_head};
 use super::routes::Shard;
-use super::seat::SeatLocal;
 use crate::arbiter::ArbiterLocal;
 use crate::catalog::{JobHead, Target};
-use crate::env::Environment;
+use crate::env::{Environment, within};
+use crate::events::DeadLetter;
 use crate::node::NodeShared;
 
 /// Sends one frame on a stream of its own.
@@ -56,7 +58,7 @@ async fn write(stream: &mut dyn SendStream, mut bytes: Bytes) -> Result<(), Tran
 }
 
 /// Lets the other tasks of the arbiter have their turn.
-async fn others_first() {
+pub(super) async fn others_first() {
     let mut waited = false;
     poll_fn(|cx| {
         if std::mem::replace(&mut waited, true) {
@@ -72,7 +74,7 @@ async fn others_first() {
 ///
 /// # Errors
 ///
-/// The lane takes no more calls; whoever waits has been told.
+/// It cannot be sent, or the lane takes no more calls; whoever waits has been told.
 pub(super) fn send_message<B: Outbound + ?Sized>(
     on: &Rc<ArbiterLocal>,
     way: &Way<'_>,
@@ -80,72 +82,49 @@ pub(super) fn send_message<B: Outbound + ?Sized>(
     head: &JobHead,
     (body, waiter): (&mut B, Option<Box<dyn Waiting>>),
 ) -> Result<(), CallError> {
-    let (transfer, arrived) = on.transfers().begin(way.lane.index());
-    let call = register(way.lane, head.deadline, waiter, (transfer, on.coarse()))?;
+    let first = match frame_head(way, target, head, body, on.coarse()) {
+        Ok(first) => first,
+        Err(error) => return Err(refuse(waiter, error)),
+    };
+    let mark = Mark::set(on.transfers(), way.lane, head.deadline, waiter)?;
     if let Some(seat) = on.seat() {
         seat.call_pending();
     }
     let mut frame = BytesMut::new();
-    let first = frame_head(way, target, head, body, on.coarse())?;
-    match call {
+    match mark.call() {
         Some(call) => Asked::encode_head(&mut frame, call, &first),
         None => Told::encode_head(&mut frame, &first),
     }
     let shard =
         Shard { kind: on.node().kind_index(target.id.kind()).unwrap_or(u32::MAX), number: way.shard.number };
+    let (transfer, asks) = (mark.number(), mark.call().is_some());
     on.transfers().hold_up(shard, target.hash, way.lane.index(), transfer);
-    let write = body.write_elsewhere();
-    let job = Outgoing { lane: Rc::clone(way.lane), call, frame, write, transfer, arrived };
-    let (name, id, hash, on) = (body.name().to_owned(), target.id.clone(), target.hash, Rc::clone(on));
+    let job = Outgoing { mark, frame, write: body.write_elsewhere() };
+    let (message, target, hash, on) = (body.name().to_owned(), target.id.clone(), target.hash, Rc::clone(on));
+    let peer = way.peer.id();
     let env = Arc::clone(on.node().env());
     env.spawn(Box::pin(async move {
         let sent = job.run(&on).await;
         for parcel in on.transfers().release(shard, hash, transfer) {
             on.park(parcel);
         }
-        if let Err(error) = sent {
-            tracing::debug!(%error, "a large message was not sent");
-            if call.is_none() {
-                on.node().dead_letter(id.to_string(), &name, &error);
+        if let Err(reason) = sent {
+            tracing::debug!(%reason, "a large message was not sent");
+            if !asks {
+                let target = target.to_string();
+                on.node().lost_on_the_way(Some(peer), DeadLetter { target, message, reason });
             }
         }
     }));
     Ok(())
 }
 
-/// Only the place of the message goes over the lane: the receiver takes the message in there, after everything that was
-/// sent before it.
-pub(super) fn register(
-    lane: &Lane,
-    deadline: Millis,
-    waiter: Option<Box<dyn Waiting>>,
-    (transfer, now): (u64, Millis),
-) -> Result<Option<CorrelationId>, CallError> {
-    let mark = |out: &mut BytesMut, call| {
-        Frame::LargeHere { transfer, call }.encode(out);
-        Ok(())
-    };
-    let no_route = |error: Refused| CallError::NoRoute { reason: error.to_string().into() };
-    let Some(waiter) = waiter else {
-        return lane.tell::<Refused>(now, |out| mark(out, None)).map(|()| None).map_err(no_route);
-    };
-    let registered = lane.ask::<Refused>(deadline, waiter, |out, call| mark(out, Some(call)));
-    registered.map(Some).map_err(|(waiter, error)| {
-        let error = no_route(error);
-        waiter.fail(error.clone());
-        error
-    })
-}
-
 /// One large message on its way out.
 pub(super) struct Outgoing {
-    pub(super) lane: Rc<Lane>,
-    pub(super) call: Option<CorrelationId>,
+    pub(super) mark: Mark,
     /// What stands before what `write` appends.
     pub(super) frame: BytesMut,
     pub(super) write: WriteElsewhere,
-    pub(super) transfer: u64,
-    pub(super) arrived: oneshot::Receiver<()>,
 }
 
 impl Outgoing {
@@ -154,97 +133,76 @@ impl Outgoing {
     /// # Errors
     ///
     /// It has not, or it is not known whether it has; the other side waits for it no longer.
-    pub(super) async fn run(self, on: &Rc<ArbiterLocal>) -> Result<(), CallError> {
-        let (lane, transfer) = (Rc::clone(&self.lane), self.transfer);
-        let sent = self.send(on).await;
-        if sent.is_err() {
-            on.node().env().spawn(Box::pin(async move { withdraw(&lane, transfer).await }));
+    pub(super) async fn run(self, on: &ArbiterLocal) -> Result<(), CallError> {
+        let Self { mut mark, frame, write } = self;
+        let sent = send_marked(on, &mut mark, frame, write).await;
+        match &sent {
+            Ok(()) => mark.arrived(),
+            Err(error) => mark.take_back(error),
         }
         sent
     }
-
-    async fn send(self, on: &Rc<ArbiterLocal>) -> Result<(), CallError> {
-        let Self { lane, call, frame, write, transfer, mut arrived } = self;
-        let largest = on.node().settings().remote.largest;
-        let Some(_turn) = turn(on.node(), &lane, call).await else {
-            return Err(give_up(&lane, call, CallError::NoRoute { reason: "its turn did not come".into() }));
-        };
-        let frame = match encode(on.node().env(), frame, write, largest).await {
-            Ok(frame) => frame,
-            Err(error) => return Err(give_up(&lane, call, error)),
-        };
-        on.transfers().keep(lane.index(), transfer, &frame);
-        let connected = ready(on.node(), &lane, call).await;
-        let Some(streams) = connected else {
-            return Err(CallError::NoRoute { reason: "no connection".into() });
-        };
-        if matches!(arrived.try_recv(), Err(oneshot::error::TryRecvError::Closed)) {
-            // Its place went with a connection that was lost.
-            return Err(CallError::NoRoute { reason: "the connection was lost".into() });
-        }
-        if let Err(error) = send(&*streams, transfer, frame).await {
-            return Err(CallError::NoRoute { reason: error.to_string().into() });
-        }
-        // Without the news the connection is lost, which ends the wait as well.
-        let _ = arrived.await;
-        Ok(())
-    }
 }
 
-/// Tells the other side not to wait for a large message whose place it may have seen.
-async fn withdraw(lane: &Lane, transfer: u64) {
-    if let Some((_, streams)) = lane.streams() {
-        let mut nothing = BytesMut::new();
-        Frame::Void.encode(&mut nothing);
-        // With the connection the place is gone as well.
-        drop(send(&*streams, transfer, nothing.freeze()).await);
+async fn send_marked(
+    on: &ArbiterLocal,
+    mark: &mut Mark,
+    frame: BytesMut,
+    write: WriteElsewhere,
+) -> Result<(), CallError> {
+    let (node, largest) = (on.node(), on.node().settings().remote.largest);
+    let Some(_turn) = turn(node, mark).await else { return Err(mark.why_over("its turn did not come")) };
+    let frame = encode(node.env(), frame, write, largest).await?;
+    mark.transfer().keep(&frame);
+    let Some(streams) = ready(node, mark).await else { return Err(mark.why_over("no connection")) };
+    if mark.transfer().is_lost() {
+        // Its place went with a connection that was lost.
+        return Err(no_route("the connection was lost"));
     }
-}
-
-fn give_up(lane: &Lane, call: Option<CorrelationId>, error: CallError) -> CallError {
-    let waiter = call.and_then(|call| lane.outbox().borrow_mut().cancel(call));
-    if let Some(waiter) = waiter {
-        waiter.fail(error.clone());
+    let sent = send(&*streams, mark.number(), frame).await;
+    if let Err(error) = sent {
+        tracing::debug!(%error, "a large message was not taken");
+        // Whoever did not take it says why, if it can.
+        within(node.env(), HEAR_WHY, mark.transfer().over()).await;
+        return Err(CallError::ConnectionLost { node: mark.lane().peer().id() });
     }
-    error
+    // Without the news the connection is lost, which ends the wait as well.
+    mark.transfer().over().await;
+    Ok(())
 }
 
 /// Waits until few enough large messages of the lane are in memory as bytes; `None` if that does not come to pass in time.
-async fn turn(node: &NodeShared, lane: &Lane, call: Option<CorrelationId>) -> Option<OwnedSemaphorePermit> {
+async fn turn(node: &NodeShared, mark: &Mark) -> Option<OwnedSemaphorePermit> {
     let until = node.env().now() + node.settings().remote.tell_ttl;
     loop {
-        if let Ok(turn) = Arc::clone(lane.large_turns()).try_acquire_owned() {
+        if mark.is_over() || is_late(node, mark, until) {
+            return None;
+        }
+        if let Ok(turn) = Arc::clone(mark.lane().large_turns()).try_acquire_owned() {
             return Some(turn);
         }
-        if is_over(node, lane, call, until) {
-            return None;
-        }
         node.env().sleep(LOOK_EVERY).await;
     }
 }
 
-/// Whether a large message need not be sent any more: its call has ended, or the time for a tell is over.
-fn is_over(node: &NodeShared, lane: &Lane, call: Option<CorrelationId>, until: Millis) -> bool {
-    match call {
-        Some(call) => !lane.outbox().borrow().is_pending(call),
-        None => node.env().now() >= until,
-    }
-}
-
-/// Waits until the lane is connected and the call, if there is one, was given to the connection; `None` if that does not
-/// come to pass in time.
-async fn ready(node: &NodeShared, lane: &Lane, call: Option<CorrelationId>) -> Option<Arc<dyn Streams>> {
+/// Waits until the lane is connected and the mark was given to the connection; `None` if that does not come to pass in
+/// time.
+async fn ready(node: &NodeShared, mark: &Mark) -> Option<Arc<dyn Streams>> {
     let until = node.env().now() + node.settings().remote.tell_ttl;
     loop {
-        let given = call.is_none_or(|call| lane.outbox().borrow().is_given(call));
-        if let (true, Some((_, streams))) = (given, lane.streams()) {
+        if let (true, Some((_, streams))) = (mark.is_given(), mark.lane().streams()) {
             return Some(streams);
         }
-        if is_over(node, lane, call, until) {
+        if mark.is_over() || is_late(node, mark, until) {
             return None;
         }
         node.env().sleep(LOOK_EVERY).await;
     }
+}
+
+/// Whether the time for a tell is over.
+fn is_late(node: &NodeShared, mark: &Mark, until: Millis) -> bool {
+    mark.call().is_none() && node.env().now() >= until
 }
 
 /// Encodes off the arbiter.
@@ -319,75 +277,15 @@ fn as_reply(error: CallError) -> CallError {
     }
 }
 
-/// Takes the large frames of one connection for as long as it lasts, a few at a time.
-pub(super) async fn receive(
-    lane: Rc<Lane>,
-    incoming: Arc<Incoming>,
-    seat: Rc<SeatLocal>,
-    streams: Arc<dyn Streams>,
-) {
-    let at_once = Arc::new(Semaphore::new(AT_ONCE));
-    loop {
-        let Ok(place) = Arc::clone(&at_once).acquire_owned().await else { return };
-        let Ok(stream) = streams.next().await else { return };
-        let (lane, incoming, seat) = (Rc::clone(&lane), Arc::clone(&incoming), Rc::clone(&seat));
-        let env = Arc::clone(seat.node().env());
-        env.spawn(Box::pin(async move {
-            let largest = seat.node().settings().remote.largest;
-            match read(stream, largest + SLACK).await {
-                Ok((transfer, frame)) => seat.sink().take_large(&lane, &incoming, transfer, frame),
-                Err(error) => tracing::warn!(peer = %lane.peer().id(), %error, "a large transfer failed"),
-            }
-            drop(place);
-        }));
-    }
-}
-
-/// Reads one frame; its length is checked before anything is allocated for it, and memory grows only with what comes.
-async fn read(mut stream: Box<dyn RecvStream>, largest: usize) -> Result<(u64, Bytes), TransportError> {
-    let mut bytes = BytesMut::new();
-    while bytes.len() < HEAD {
-        more(&mut *stream, &mut bytes).await?;
-    }
-    let (transfer, len) = (bytes.get_u64_le(), bytes.get_u64_le());
-    let len = usize::try_from(len).ok().filter(|len| *len <= largest);
-    let len = len.ok_or_else(|| lost(format!("a transfer is larger than {largest} bytes")))?;
-    // Only address space: memory comes with what is written into it.
-    bytes.reserve(len.saturating_sub(bytes.len()));
-    let mut turn = bytes.len();
-    while bytes.len() < len {
-        more(&mut *stream, &mut bytes).await?;
-        if bytes.len() - turn >= PART {
-            turn = bytes.len();
-            others_first().await;
-        }
-    }
-    if bytes.len() > len {
-        return Err(lost("a transfer is longer than it says".to_owned()));
-    }
-    Ok((transfer, bytes.freeze()))
-}
-
-async fn more(stream: &mut dyn RecvStream, into: &mut BytesMut) -> Result<(), TransportError> {
-    match poll_fn(|cx| stream.poll_recv(cx, into)).await? {
-        0 => Err(lost("a transfer ended early".to_owned())),
-        _ => Ok(()),
-    }
-}
-
-fn lost(reason: String) -> TransportError {
-    TransportError::Lost { reason }
-}
-
 /// The number of transfers whose arrival nobody waits for.
-const NO_TRANSFER: u64 = 0;
+pub(super) const NO_TRANSFER: u64 = 0;
 /// How often a large message looks whether it may go.
-const LOOK_EVERY: Millis = Millis(2);
+pub(super) const LOOK_EVERY: Millis = Millis(2);
+/// How long to wait for the other side to say why it does not take a stream.
+const HEAR_WHY: Millis = Millis(1_000);
 /// How much of a large message is written or read before others have their turn.
-const PART: usize = 64 << 10;
+pub(super) const PART: usize = 64 << 10;
 /// Transfer and length.
-const HEAD: usize = 16;
+pub(super) const HEAD: usize = 16;
 /// Large frames that are sent at once to, and received at once from one peer arbiter.
 pub(super) const AT_ONCE: usize = 4;
-/// What a frame may have beyond its payload.
-const SLACK: usize = 4 << 10;

@@ -10,8 +10,9 @@ use archipelago_protocol::message::CodecError;
 use bytes::{Bytes, BytesMut};
 
 use super::lane::Lane;
-use super::large::{self, Outgoing};
+use super::large::Outgoing;
 use super::letter::Letter;
+use super::mark::Mark;
 use super::outbound::WriteElsewhere;
 use crate::arbiter::ArbiterLocal;
 
@@ -105,18 +106,16 @@ pub(super) fn send_large(
     address: &NodeAddress,
     mut letter: Letter,
 ) -> Result<u64, (Box<Letter>, CallError)> {
-    let (transfer, arrived) = on.transfers().begin(lane.index());
-    let registered =
-        large::register(lane, letter.head.deadline, letter.waiter.take(), (transfer, on.coarse()));
-    let call = match registered {
-        Ok(call) => call,
+    let mark = match Mark::set(on.transfers(), lane, letter.head.deadline, letter.waiter.take()) {
+        Ok(mark) => mark,
         Err(error) => return Err((Box::new(letter), error)),
     };
     if let Some(seat) = on.seat() {
         seat.call_pending();
     }
+    let (call, transfer) = (mark.call(), mark.number());
     let write = whole_frame(on, lane, &mut letter, call);
-    let job = Outgoing { lane: Rc::clone(lane), call, frame: BytesMut::new(), write, transfer, arrived };
+    let job = Outgoing { mark, frame: BytesMut::new(), write };
     let (local, address, peer) = (Rc::clone(on), address.clone(), lane.peer().id());
     let env = Arc::clone(on.node().env());
     env.spawn(Box::pin(async move {

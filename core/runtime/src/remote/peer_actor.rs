@@ -13,11 +13,11 @@ use archipelago_protocol::peer::{
 };
 use archipelago_protocol::time::Millis;
 
-use super::drive::{Drive, Ending};
+use super::drive::{Drive, Ending, Violation};
 use super::handshake::{self, MeetError, Met};
 use super::incoming::Incoming;
 use super::lane::Lane;
-use super::large;
+use super::large_in;
 use super::seat::SeatLocal;
 use crate::env::within;
 use crate::events::Event;
@@ -49,6 +49,16 @@ impl Message for Reached {
 pub(super) struct CloseNow;
 
 impl Message for CloseNow {
+    type Result = ();
+}
+
+/// What came on a stream beside the lane of a connection breaks the rules.
+pub(super) struct Broken {
+    pub(super) connection: ConnectionId,
+    pub(super) violation: Violation,
+}
+
+impl Message for Broken {
     type Result = ();
 }
 
@@ -201,11 +211,11 @@ impl PeerActor {
             }
         };
         let driving = ctx.spawn(drive.into_actor(self).map(ended));
-        let large = large::receive(
+        let large = large_in::receive(
             Rc::clone(&self.lane),
             Arc::clone(&incoming),
             Rc::clone(&self.seat),
-            Arc::clone(&streams),
+            (Arc::clone(&streams), ctx.address()),
         );
         let receiving = ctx.spawn(large.into_actor(self).map(|(), _, _| ()));
         self.current = Some(Current { id, incoming, streams, tasks: [driving, receiving] });
@@ -333,6 +343,14 @@ impl Handler<Reached> for PeerActor {
 
     fn handle(&mut self, Reached(at): Reached, ctx: &mut Context<Self>) {
         self.apply(LinkEvent::PeerReached { at }, ctx);
+    }
+}
+
+impl Handler<Broken> for PeerActor {
+    type Result = ();
+
+    fn handle(&mut self, Broken { connection, violation }: Broken, ctx: &mut Context<Self>) {
+        self.connection_ended(connection, Ending::Violation(violation), ctx);
     }
 }
 

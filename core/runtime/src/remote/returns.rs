@@ -12,6 +12,7 @@ use archipelago_protocol::route::{LaneId, Place, Refusals, RouteEvent, Verdict};
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 
+use super::data::LargeArrived;
 use super::drive::Violation;
 use super::incoming::Incoming;
 use super::lane::{Lane, Waiting};
@@ -54,14 +55,14 @@ impl ArbiterLocal {
         lane.say(&Frame::Return(Returned { reason, call, head, payload }));
     }
 
-    /// Sends the news back that a large message was not taken; its sender still has it.
-    pub(super) fn send_large_back(
-        &self,
-        lane: &Lane,
-        call: Option<CorrelationId>,
-        transfer: u64,
-        reason: ReturnReason,
-    ) {
+    /// Sends the news back that a large message was not taken; its sender still has it. Nothing is sent if the connection
+    /// that the message came by has ended: its sender knows.
+    pub(super) fn send_large_back(&self, arrived: &LargeArrived, reason: ReturnReason) {
+        let LargeArrived { lane, call, transfer, .. } = arrived;
+        let transfer = *transfer;
+        if !arrived.is_connected() {
+            return;
+        }
         let waits = call.is_none_or(|call| lane.inbound().borrow_mut().close(call));
         metrics::counter!("archipelago_messages_returned_total").increment(1);
         // Without a caller nobody wants it again, but what waits behind it does.
@@ -205,9 +206,10 @@ impl ArbiterLocal {
         generation: Generation,
     ) {
         let (lane, incoming, on) = (Rc::clone(lane), Arc::clone(incoming), Rc::clone(self));
-        let announced = lane.newest_announced();
+        let announced = lane.large().borrow().newest_awaited();
         self.node().env().spawn(Box::pin(async move {
-            while (incoming.jobs() > 0 || lane.awaits_large(announced)) && lane.is_connected_by(&incoming) {
+            let goes_on = || incoming.jobs() > 0 || lane.large().borrow().awaits(announced);
+            while goes_on() && lane.is_connected_by(&incoming) {
                 on.node().env().sleep(SETTLE_LOOK).await;
             }
             lane.request_over();

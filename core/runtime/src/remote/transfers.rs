@@ -2,9 +2,12 @@
 //!
 //! While a large message travels on a stream of its own, later messages of this arbiter to the same actor wait, so that
 //! order is kept (`large_keeps_order`).
+//!
+//! Invariant: a message is kept as long as its [`Transfer`], and no longer.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
@@ -19,9 +22,19 @@ use crate::catalog::Target;
 pub(crate) struct Transfers {
     next: RefCell<u64>,
     /// The transfers that have not arrived, by lane and number.
-    under_way: RefCell<BTreeMap<(u16, u64), UnderWay>>,
+    under_way: Rc<RefCell<BTreeMap<(u16, u64), UnderWay>>>,
     /// What waits behind large messages, by actor.
     behind: RefCell<BTreeMap<(Shard, u64), Queue>>,
+}
+
+/// One transfer, for whoever sends it. Dropping it forgets the transfer.
+pub(super) struct Transfer {
+    lane: u16,
+    number: u64,
+    news: oneshot::Receiver<()>,
+    /// What the news was, once it has come: whether the other side spoke of it.
+    heard: Option<bool>,
+    under_way: Rc<RefCell<BTreeMap<(u16, u64), UnderWay>>>,
 }
 
 /// A transfer that has not arrived.
@@ -49,21 +62,53 @@ pub(super) enum Hold {
     Full(Parked),
 }
 
+impl Transfer {
+    /// Its number on the wire.
+    pub(super) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Keeps what is sent until it has arrived: it may come back.
+    pub(super) fn keep(&self, frame: &Bytes) {
+        if let Some(under_way) = self.under_way.borrow_mut().get_mut(&(self.lane, self.number)) {
+            under_way.frame = Some(frame.clone());
+        }
+    }
+
+    /// Whether nothing will be heard of it: its connection is lost.
+    pub(super) fn is_lost(&mut self) -> bool {
+        if self.heard.is_none() {
+            self.heard = match self.news.try_recv() {
+                Ok(()) => Some(true),
+                Err(oneshot::error::TryRecvError::Closed) => Some(false),
+                Err(oneshot::error::TryRecvError::Empty) => None,
+            };
+        }
+        self.heard == Some(false)
+    }
+
+    /// Waits until it has arrived or come back, or its connection is lost.
+    pub(super) async fn over(&mut self) {
+        if self.heard.is_none() {
+            self.heard = Some((&mut self.news).await.is_ok());
+        }
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        self.under_way.borrow_mut().remove(&(self.lane, self.number));
+    }
+}
+
 impl Transfers {
-    /// A number for a new transfer over a lane, and the news of its arrival.
-    pub(super) fn begin(&self, lane: u16) -> (u64, oneshot::Receiver<()>) {
+    /// A new transfer over a lane.
+    pub(super) fn begin(&self, lane: u16) -> Transfer {
         let mut next = self.next.borrow_mut();
         *next += 1;
         let (arrived, news) = oneshot::channel();
         self.under_way.borrow_mut().insert((lane, *next), UnderWay { news: arrived, frame: None });
-        (*next, news)
-    }
-
-    /// Keeps what is sent until it has arrived.
-    pub(super) fn keep(&self, lane: u16, transfer: u64, frame: &Bytes) {
-        if let Some(under_way) = self.under_way.borrow_mut().get_mut(&(lane, transfer)) {
-            under_way.frame = Some(frame.clone());
-        }
+        Transfer { lane, number: *next, news, heard: None, under_way: Rc::clone(&self.under_way) }
     }
 
     /// A transfer was not taken: here it is again.
@@ -137,8 +182,49 @@ impl Transfers {
         over.into_iter().filter_map(|actor| behind.remove(&actor)).flat_map(|queue| queue.waiting).collect()
     }
 
+    /// Whether no transfer is under way.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.under_way.borrow().is_empty()
+    }
+
     /// How many messages wait behind large ones.
     pub(super) fn waiting(&self) -> usize {
         self.behind.borrow().values().map(|queue| queue.waiting.len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_kept_of_a_transfer_that_is_given_up() {
+        let transfers = Transfers::default();
+        let transfer = transfers.begin(3);
+        transfer.keep(&Bytes::from_static(b"large"));
+        assert_eq!(transfers.under_way.borrow().len(), 1);
+        drop(transfer);
+        assert!(transfers.under_way.borrow().is_empty());
+        assert_eq!(transfers.take_back(3, 1), None);
+    }
+
+    #[test]
+    fn a_transfer_comes_back_as_it_was_sent_and_its_sender_hears_of_it() {
+        let transfers = Transfers::default();
+        let mut transfer = transfers.begin(3);
+        transfer.keep(&Bytes::from_static(b"large"));
+        assert!(!transfer.is_lost());
+        assert_eq!(transfers.take_back(3, transfer.number()), Some(Bytes::from_static(b"large")));
+        assert!(!transfer.is_lost());
+        assert_eq!(transfer.heard, Some(true));
+    }
+
+    #[test]
+    fn only_the_transfers_of_a_lost_lane_are_lost() {
+        let transfers = Transfers::default();
+        let (mut lost, mut stays) = (transfers.begin(3), transfers.begin(4));
+        transfers.lane_lost(3);
+        assert!(lost.is_lost() && !stays.is_lost());
     }
 }

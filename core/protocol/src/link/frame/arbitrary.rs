@@ -127,7 +127,10 @@ fn plain() -> impl Strategy<Value = Frame<'static>> {
     };
     prop_oneof![
         any::<u64>().prop_map(|id| Frame::Cancel { call: CorrelationId::from_u64(id) }),
-        any::<u64>().prop_map(|transfer| Frame::LargeDone { transfer }),
+        any::<(u64, bool)>().prop_map(|(transfer, done)| match done {
+            true => Frame::LargeDone { transfer },
+            false => Frame::LargeGone { transfer },
+        }),
         (any::<u64>(), option::of(any::<u64>())).prop_map(|(transfer, call)| Frame::LargeHere {
             transfer,
             call: call.map(CorrelationId::from_u64)

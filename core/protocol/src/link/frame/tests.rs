@@ -97,6 +97,7 @@ fn the_small_frames_have_these_bytes() {
             Frame::LargeBack { transfer: 9, reason: ReturnReason::Sticky },
             [17, 9, 0, 0, 0, 0, 0, 0, 0, 2].to_vec(),
         ),
+        (Frame::LargeGone { transfer: 9 }, [18, 9, 0, 0, 0, 0, 0, 0, 0].to_vec()),
         (Frame::Void, [14].to_vec()),
         (service, [&[15][..], &CALL, &[6, 0, 0, 0, 7, 0, 8]].concat()),
     ];
@@ -121,7 +122,7 @@ fn each_return_reason_has_its_number() {
 #[test]
 fn unknown_tags_are_refused() {
     assert_eq!(Frame::decode(&[]), Err(FrameError::Truncated { part: FramePart::Head }));
-    for tag in [0].into_iter().chain(18..=255) {
+    for tag in [0].into_iter().chain(19..=255) {
         assert_eq!(Frame::decode(&[tag, 1, 2, 3]), Err(FrameError::UnknownTag { tag }));
     }
 }
