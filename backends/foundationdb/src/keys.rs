@@ -167,7 +167,7 @@ mod tests {
         let log = log.map(|(version, order, n)| logged(&keys, version, order, n));
         assert!(log.is_sorted());
         let later = keys.log_after(Space::OWNERS, 7);
-        let within = |(begin, end): &KeyRange| log.iter().filter(|key| begin <= key && *key < end).count();
+        let within = |(begin, end): &KeyRange| log.iter().filter(|key| begin <= *key && *key < end).count();
         assert_eq!(within(&later), 2);
         assert_eq!(within(&keys.log_through(Space::OWNERS, 7)), 3);
         assert_eq!(within(&keys.log_after(Space::OWNERS, 0)), 5);

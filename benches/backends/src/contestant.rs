@@ -134,5 +134,6 @@ fn info() -> NodeInfo {
         address: NodeAddress::new("127.0.0.1", 4_700).expect("an address"),
         roles: std::collections::BTreeSet::new(),
         version: "0.1.0".to_owned(),
+        kinds: Default::default(),
     }
 }
