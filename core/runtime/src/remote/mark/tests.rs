@@ -30,7 +30,7 @@ impl Streams for NoStreams {
 struct Caller(Rc<RefCell<Option<CallError>>>);
 
 impl Waiting for Caller {
-    fn reply(self: Box<Self>, _: CodecId, _: Payload<'_>, _: &Rc<SeatLocal>) {}
+    fn reply(self: Box<Self>, _: CodecId, _: Payload<'_>, _: &Arc<NodeShared>) {}
 
     fn fail(self: Box<Self>, error: CallError) {
         *self.0.borrow_mut() = Some(error);
@@ -53,6 +53,7 @@ fn peer() -> Arc<Peer> {
             address: NodeAddress::new("10.0.0.7", 4_000).unwrap(),
             roles: BTreeSet::new(),
             version: "0".into(),
+            kinds: Default::default(),
         },
         kind: PeerKind::Member,
         lane: LaneEnds { from: Seat::Data(0), to: Seat::Data(0) },
