@@ -122,7 +122,7 @@ impl<A: VirtualActor> KindCatalog<A> {
 
     /// Whether a large message is for us.
     fn takes_in(&self, head: &Head<'_>, on: &ArbiterLocal) -> bool {
-        self.serves(head.shard.number, head.generation) && !on.turns_away(head)
+        self.shards().serves(head.shard.number, head.generation) && !on.turns_away(head)
     }
 
     fn dead(&self, head: &Head<'_>, message: &str, error: &CallError, on: &ArbiterLocal) {

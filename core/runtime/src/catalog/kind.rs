@@ -1,7 +1,7 @@
 //! All actors of one kind on one arbiter.
 
 use std::any::{Any, TypeId};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -15,13 +15,14 @@ use hashbrown::HashTable;
 
 use super::job::{Job, JobHead, Queued, WayBack};
 use super::messages::MessageTable;
+use super::shards::Shards;
 use super::slot::Slot;
 use super::summons::Summons;
 use crate::arbiter::{ArbiterLocal, Expire, not_serving};
 use crate::call::AnswerSender;
 use crate::message::{BoxError, VirtualActor};
 use crate::meters::KindMeters;
-use crate::node::{KindShared, Node, SHARDS, shard_of};
+use crate::node::{KindShared, Node, shard_of};
 use crate::refs::decoding;
 use crate::remote::{Arrived, LargeArrived, Violation};
 
@@ -44,10 +45,7 @@ pub(crate) struct KindCatalog<A: VirtualActor> {
     newborn: RefCell<VecDeque<Rc<Slot<A>>>>,
     ended: RefCell<VecDeque<Rc<Slot<A>>>>,
     idle: RefCell<IdleQueue<Weak<Slot<A>>>>,
-    /// At which generation each shard is served; zero if it is not.
-    served: Box<[Cell<u64>]>,
-    /// The shards to whose actors messages of this node go straight.
-    open: Box<[Cell<bool>]>,
+    shards: Shards,
     meters: KindMeters,
 }
 
@@ -65,18 +63,8 @@ pub(crate) trait AnyKind: Any {
     fn submit_arrived(&self, arrived: Arrived<'_>, on: &Rc<ArbiterLocal>) -> Result<(), Violation>;
     /// Queues a large message that came on a stream of its own.
     fn submit_large(&self, arrived: LargeArrived, on: &Rc<ArbiterLocal>) -> Result<(), Violation>;
-    /// Serves a shard from now on.
-    fn serve(&self, shard: u16, generation: Generation);
-    /// Serves no shard any more.
-    fn serve_nothing(&self);
-    /// At which generation this node serves a shard, if it does.
-    fn served(&self, shard: u16) -> Option<Generation>;
-    /// Whether messages sent to the owner of a shard at `generation` are for this node.
-    fn serves(&self, shard: u16, generation: Generation) -> bool;
-    /// Lets messages of this node go straight to the actors of a shard, or no more.
-    fn set_open(&self, shard: u16, open: bool);
-    /// Whether messages of this node go straight to the actor with this hash.
-    fn is_open(&self, hash: u64) -> bool;
+    /// Which of its shards this node serves.
+    fn shards(&self) -> &Shards;
     /// Whether it handles the message with this number and type.
     fn takes(&self, id: WireId, message: TypeId) -> bool;
     /// Queues a boxed `Job<TypedJob>` of a message that it takes.
@@ -134,8 +122,7 @@ impl<A: VirtualActor> KindCatalog<A> {
             newborn: RefCell::default(),
             ended: RefCell::default(),
             idle: RefCell::default(),
-            served: (0..SHARDS).map(|_| Cell::new(0)).collect(),
-            open: (0..SHARDS).map(|_| Cell::new(false)).collect(),
+            shards: Shards::new(),
         }
     }
 
@@ -246,13 +233,13 @@ impl<A: VirtualActor> KindCatalog<A> {
 
     /// At which generation the shard of the actor with this hash is served.
     pub(super) fn generation(&self, hash: u64) -> Generation {
-        Generation::new(self.served[usize::from(shard_of(hash))].get())
+        self.shards.served(shard_of(hash)).unwrap_or(Generation::new(0))
     }
 
     /// Whether messages of this node go straight to the actor with this hash.
     #[inline]
     pub(crate) fn is_open_to(&self, hash: u64) -> bool {
-        self.open[usize::from(shard_of(hash))].get()
+        self.shards.is_open(shard_of(hash))
     }
 
     pub(super) const fn factory(&self) -> &Factory<A> {
@@ -354,35 +341,8 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
         self.arrive_large(arrived, on)
     }
 
-    fn serve(&self, shard: u16, generation: Generation) {
-        if let Some(served) = self.served.get(usize::from(shard)) {
-            served.set(generation.as_u64());
-        }
-    }
-
-    fn serve_nothing(&self) {
-        self.served.iter().for_each(|served| served.set(0));
-        self.open.iter().for_each(|open| open.set(false));
-    }
-
-    fn served(&self, shard: u16) -> Option<Generation> {
-        let generation = self.served.get(usize::from(shard))?.get();
-        (generation != 0).then(|| Generation::new(generation))
-    }
-
-    fn serves(&self, shard: u16, generation: Generation) -> bool {
-        let served = self.served(shard);
-        served.is_some() && (generation == Generation::new(0) || served == Some(generation))
-    }
-
-    fn set_open(&self, shard: u16, open: bool) {
-        if let Some(is_open) = self.open.get(usize::from(shard)) {
-            is_open.set(open);
-        }
-    }
-
-    fn is_open(&self, hash: u64) -> bool {
-        self.is_open_to(hash)
+    fn shards(&self) -> &Shards {
+        &self.shards
     }
 
     fn takes(&self, id: WireId, message: TypeId) -> bool {

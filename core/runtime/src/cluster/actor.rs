@@ -201,32 +201,36 @@ impl Cluster {
         self.apply(MembershipEvent::Announced(info), ctx);
     }
 
-    /// A poster that is gone proves nothing; the lease does.
+    /// A poster that is gone proves nothing; the end of the lease does.
     fn look_at_lease(&self, id: NodeId, ctx: &mut Context<Self>) {
         let (node, directory) = (Arc::clone(&self.node), Arc::clone(self.node.directory()));
         let work = async move {
             for _ in 0..LOOKS {
                 match directory.lease(id).await {
-                    Ok(Some(seen)) if matches!(seen.lease, Lease::Ended { .. }) => return true,
-                    // Both are gone: it ended long ago.
-                    Ok(None) => return true,
+                    Ok(Some(seen)) if matches!(seen.lease, Lease::Ended { .. }) => return Some(true),
+                    Ok(None) => return Some(false),
                     Ok(Some(_)) | Err(_) => node.env().sleep(LOOK_AGAIN).await,
                 }
             }
-            false
+            None
         };
-        ctx.spawn(work.into_actor(self).map(move |ended, cluster, ctx| {
-            if ended {
-                cluster.ended(id, ctx);
-            }
+        ctx.spawn(work.into_actor(self).map(move |ended, cluster, ctx| match ended {
+            Some(true) => cluster.ended(id, ctx),
+            // Nobody knows anything of it any more. Whether it has ended is not for this node to say.
+            Some(false) => cluster.forget(id),
+            None => {}
         }));
     }
 
     fn ended(&mut self, id: NodeId, ctx: &mut Context<Self>) {
+        self.apply(MembershipEvent::SessionEnded(id), ctx);
+        self.forget(id);
+    }
+
+    fn forget(&mut self, id: NodeId) {
         if let Some(member) = self.announced.remove(&id) {
             self.node.events().publish(Event::MemberGone { member });
         }
-        self.apply(MembershipEvent::SessionEnded(id), ctx);
         self.show();
     }
 
@@ -284,6 +288,7 @@ impl Actor for Cluster {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Context<Self>) {
+        ctx.set_mailbox_capacity(MAILBOX);
         watch(&Arc::clone(&self.node), WatchScope::Nodes, self, ctx);
         self.join(ctx);
         if self.membership.is_some() {
@@ -337,6 +342,9 @@ impl Handler<Plan> for Cluster {
         self.apply(MembershipEvent::Wake { random }, ctx);
     }
 }
+
+/// Words of other nodes that may wait; beyond it they are dropped and counted.
+const MAILBOX: usize = 1_024;
 
 /// How often a lease is read whose poster is gone.
 const LOOKS: usize = 10;

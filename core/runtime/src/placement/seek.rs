@@ -26,7 +26,7 @@ pub(crate) enum Found {
 pub(crate) async fn seek(node: &Arc<NodeShared>, shard: Shard) -> Found {
     let Some(key) = node.key_of(shard) else { return Found::NotYet };
     match node.remoting().locator().look_up(&key).await {
-        Ok(Some(location)) => at(node, shard, location).await,
+        Ok(Some(location)) => at(node, shard, &key, location).await,
         Ok(None) => find_an_owner(node, shard, &key).await,
         Err(error) => {
             tracing::debug!(%key, %error, "look-up unanswered");
@@ -47,12 +47,12 @@ pub(crate) async fn place_here(node: &Arc<NodeShared>, shard: Shard) -> Option<H
     answer.await.ok().flatten()
 }
 
-async fn at(node: &Arc<NodeShared>, shard: Shard, location: Location) -> Found {
+async fn at(node: &Arc<NodeShared>, shard: Shard, key: &OwnedKey, location: Location) -> Found {
     let Location { at, generation } = location;
     match at {
         // The record alone grants nothing: it may be left over from a claim whose answer was lost.
         Place::Node(id) if id == node.id() => place_here(node, shard).await.map_or(Found::NotYet, Found::At),
-        Place::Node(owner) => reached(node, Hint { owner, generation }).await,
+        Place::Node(owner) => reached(node, key, Hint { owner, generation }).await,
         Place::Address(address) => match met(node.remoting().meet_serving(address).await) {
             Some(owner) => Found::At(Hint { owner, generation }),
             None => Found::NotYet,
@@ -70,7 +70,7 @@ async fn find_an_owner(node: &Arc<NodeShared>, shard: Shard, key: &OwnedKey) -> 
         };
         match placed {
             Some(hint) if hint.owner == node.id() => return Found::At(hint),
-            Some(hint) => return reached(node, hint).await,
+            Some(hint) => return reached(node, key, hint).await,
             None => tracing::debug!(%key, %candidate, "a node did not take a shard"),
         }
     }
@@ -137,30 +137,45 @@ async fn place_there(node: &Arc<NodeShared>, shard: Shard, candidate: NodeId) ->
 }
 
 /// Makes sure that the owner is known with all its arbiters.
-async fn reached(node: &Arc<NodeShared>, hint: Hint) -> Found {
+async fn reached(node: &Arc<NodeShared>, key: &OwnedKey, hint: Hint) -> Found {
     if node.remoting().transport().is_none() {
         return Found::OutOfReach(hint.owner);
     }
     if node.remoting().book().get(hint.owner).is_some_and(|peer| peer.serves()) {
         return Found::At(hint);
     }
-    let address = match node.remoting().locator().address_of(hint.owner).await {
-        Ok(address) => address,
-        Err(error) => {
-            tracing::debug!(owner = %hint.owner, %error, "nobody says where a node is");
-            return Found::NotYet;
-        }
-    };
-    let met = match address {
+    let met = match address_of(node, hint.owner).await {
         Some(address) => meet(node, hint.owner, address).await,
         None => None,
     };
     if met.is_none() {
-        // It may be gone for good: then somebody must notice, and it may have to be us.
-        node.members().blocked_by(Session { id: hint.owner, ttl: node.settings().session_ttl });
+        note_block(node, key, hint.owner).await;
         return Found::NotYet;
     }
     Found::At(hint)
+}
+
+async fn address_of(node: &Arc<NodeShared>, id: NodeId) -> Option<NodeAddress> {
+    if let Some(member) = node.members().view().members.get(&id) {
+        return Some(member.info.address.clone());
+    }
+    match node.remoting().locator().address_of(id).await {
+        Ok(address) => address,
+        Err(error) => {
+            tracing::debug!(%id, %error, "nobody says where a node is");
+            None
+        }
+    }
+}
+
+/// The owner may be gone for good: then somebody must notice, and it may have to be us. How long its session lasts stands in
+/// its own record.
+async fn note_block(node: &Arc<NodeShared>, key: &OwnedKey, owner: NodeId) {
+    if let Ok(Some(record)) = node.directory().lookup(key).await
+        && record.placement.node == owner
+    {
+        node.members().blocked_by(Session { id: owner, ttl: record.ttl });
+    }
 }
 
 /// The node `id`, if it is the one that listens at `address`.

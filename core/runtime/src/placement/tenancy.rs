@@ -1,6 +1,6 @@
 //! The shards of one arbiter that this node serves, or is about to. Every decision is [`Tenure`]'s.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,6 +24,8 @@ use crate::remote::Shard;
 #[derive(Default)]
 pub(crate) struct Tenancies {
     shards: RefCell<BTreeMap<Shard, Tenant>>,
+    /// Nothing is served here any more, whatever the answers to claims that are under way.
+    over: Cell<bool>,
 }
 
 struct Tenant {
@@ -45,6 +47,12 @@ impl ArbiterLocal {
             tenant.askers.extend(asker.filter(|_| tenant.askers.len() < ASKERS));
         }
         self.tenure(shard, TenureEvent::Asked);
+    }
+
+    /// Serves nothing from now on: what still comes goes back.
+    pub(crate) fn serve_nothing(&self) {
+        self.tenancies().over.set(true);
+        self.all_kinds().for_each(|kind| kind.shards().serve_nothing());
     }
 
     fn tenure(self: &Rc<Self>, shard: Shard, event: TenureEvent) {
@@ -78,8 +86,8 @@ impl ArbiterLocal {
 
     /// Messages that wait for the shard go to its actors, in order, before any that comes later.
     fn begin_tenure(self: &Rc<Self>, shard: Shard, generation: Generation) {
-        let Some(kind) = self.any_kind(shard.kind) else { return };
-        kind.serve(shard.number, generation);
+        let Some(kind) = self.any_kind(shard.kind).filter(|_| !self.tenancies().over.get()) else { return };
+        kind.shards().serve(shard.number, generation);
         let hint = Hint { owner: self.node().id(), generation };
         tracing::debug!(node = %self.node().id(), kind = shard.kind, shard = shard.number, %generation, "shard served");
         self.route(shard, RouteEvent::Learn(hint));

@@ -17,7 +17,7 @@ use crate::arbiter::ArbiterLocal;
 use crate::call::{AnswerSender, Call, CallOptions};
 use crate::catalog::{Encoded, JobHead, Target, WayBack};
 use crate::message::VirtualActor;
-use crate::node::{Node, NodeShared};
+use crate::node::{Node, NodeShared, shard_of};
 use crate::remote::{BytesWaiter, EncodedOutbound};
 
 /// An actor known by kind and key.
@@ -94,7 +94,7 @@ impl Submit<Bytes> for EncodedMessage {
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
         let id = wire_id(&self.name);
-        if on.any_kind(kind).is_some_and(|kind| !kind.is_open(target.hash)) {
+        if on.any_kind(kind).is_some_and(|kind| !kind.shards().is_open(shard_of(target.hash))) {
             let waiter = caller.map(|caller| Box::new(BytesWaiter(caller)) as _);
             let (name, codec, payload) = (self.name.into(), self.codec, self.payload);
             let body = EncodedOutbound { id, name, codec, payload, waiter, ended: false };

@@ -63,7 +63,7 @@ impl DataSink {
         if let Some(call) = call {
             lane.inbound().borrow_mut().open(call).map_err(|fault| Violation::Meaning(fault.to_string()))?;
         }
-        let serving = kind.serves(head.shard.number, head.generation) && !on.turns_away(&head);
+        let serving = kind.shards().serves(head.shard.number, head.generation) && !on.turns_away(&head);
         if !serving {
             on.wanted_by_chance(head.shard, head.generation);
         }

@@ -27,11 +27,6 @@ impl ArbiterLocal {
         self.is_draining() && head.chain.is_empty()
     }
 
-    /// Serves nothing from now on: what still comes goes back.
-    pub(crate) fn serve_nothing(&self) {
-        self.all_kinds().for_each(|kind| kind.serve_nothing());
-    }
-
     /// Tells everybody who may still send that nothing is served here any more, and waits until they know, not for ever.
     pub(crate) async fn take_leave(self: &Rc<Self>) {
         let Some(seat) = self.seat() else { return };

@@ -223,7 +223,7 @@ impl ArbiterLocal {
     }
 
     fn place_of(&self, shard: ShardRef) -> Place {
-        let served = self.any_kind(shard.kind.into()).and_then(|kind| kind.served(shard.number));
+        let served = self.any_kind(shard.kind.into()).and_then(|kind| kind.shards().served(shard.number));
         match served.filter(|_| !self.is_draining()) {
             Some(generation) => Place::Here(Hint { owner: self.node().id(), generation }),
             None => Place::Elsewhere(self.routes().leads_to(of_ours(shard))),

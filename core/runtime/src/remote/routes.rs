@@ -164,8 +164,8 @@ impl ArbiterLocal {
     fn open_here(&self, shard: Shard) {
         let here = self.routes().leads_to(shard).filter(|hint| hint.owner == self.node().id());
         if let Some(kind) = self.any_kind(shard.kind) {
-            let served = kind.served(shard.number);
-            kind.set_open(shard.number, served.is_some() && here.map(|hint| hint.generation) == served);
+            let served = kind.shards().served(shard.number);
+            kind.shards().set_open(shard.number, served.is_some() && here.map(|hint| hint.generation) == served);
         }
         self.note_waiting(shard);
     }
@@ -205,7 +205,7 @@ impl ArbiterLocal {
         }
         let head = parcel.head.clone();
         let Parcel { shard, target, body, .. } = &mut *parcel;
-        let here = self.any_kind(shard.kind).is_some_and(|kind| kind.served(shard.number).is_some());
+        let here = self.any_kind(shard.kind).is_some_and(|kind| kind.shards().served(shard.number).is_some());
         let delivered = if elsewhere && head.flags.contains(MessageFlags::IS_LOCAL_ONLY) {
             Err(refuse_body(body, CallError::NotLocal))
         } else if !elsewhere && here {
