@@ -1,13 +1,14 @@
 //! The real client of FoundationDB, mapped call by call. Decides nothing.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use archipelago_directory::{Read, Timer};
 use async_trait::async_trait;
 use bytes::Bytes;
 use foundationdb::options::{MutationType, StreamingMode, TransactionOption};
-use foundationdb::{Database, FdbError, KeySelector, RangeOption, TransactionCommitError};
+use foundationdb::{Database, FdbError, RangeOption, TransactionCommitError};
 use futures_core::future::BoxFuture;
-
-use std::sync::Arc;
 
 use crate::code::Code;
 use crate::config::{FoundationDbConfig, FoundationDbConfigError};
@@ -50,7 +51,7 @@ impl ClientEngine {
 }
 
 /// Looked at here, because the client would wait for a file that is not there.
-fn cluster_file(path: &std::path::Path) -> Result<&str, FoundationDbConfigError> {
+fn cluster_file(path: &Path) -> Result<&str, FoundationDbConfigError> {
     let setting = "cluster_file";
     let unreadable = |source| FoundationDbConfigError::Unreadable { setting, path: path.to_owned(), source };
     std::fs::File::open(path).map_err(unreadable)?;
@@ -129,10 +130,7 @@ impl Transaction for ClientTransaction {
         let range = RangeOption {
             limit: Some(limit),
             mode: StreamingMode::WantAll,
-            ..RangeOption::from((
-                KeySelector::first_greater_or_equal(begin.to_vec()),
-                KeySelector::first_greater_or_equal(end.to_vec()),
-            ))
+            ..RangeOption::from((begin, end))
         };
         let found =
             self.open()?.get_range(&range, 1, isolation == Isolation::Snapshot).await.map_err(code)?;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use archipelago_nats::{NatsConfig, NatsStore};
 use archipelago_test_servers::{ServerProcess, nats};
-use async_nats::HeaderMap;
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::push::OrderedConfig;
 use async_nats::jetstream::stream::{Config, Stream};
 use async_nats::jetstream::{self, Context};
+use async_nats::{HeaderMap, HeaderValue};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -69,7 +69,6 @@ impl Raw {
             ..Config::default()
         };
         let stream = context.create_stream(config).await.unwrap();
-        let stream = context.get_stream(stream.cached_info().config.name.clone()).await.unwrap();
         let raw = Self { client, context, stream, prefix, sequences: Vec::new() };
         let mut sequences = Vec::new();
         for worker in 0..MOST {
@@ -88,7 +87,7 @@ impl Raw {
 
     async fn store(&self, subject: String, replaces: u64, value: &'static str, ttl: Option<&str>) -> u64 {
         let mut headers = HeaderMap::new();
-        headers.insert("Nats-Expected-Last-Subject-Sequence", replaces.to_string());
+        headers.insert("Nats-Expected-Last-Subject-Sequence", HeaderValue::from(replaces));
         headers.insert("Nats-Expected-Last-Subject-Sequence-Subject", subject.as_str());
         match ttl {
             Some(ttl) => {
