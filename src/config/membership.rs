@@ -94,8 +94,7 @@ impl Default for MembershipSettings {
 
 impl From<&MembershipSettings> for membership::MembershipSettings {
     fn from(settings: &MembershipSettings) -> Self {
-        let mut all = Self::default();
-        all.gossip_period = Millis::from_duration(settings.gossip);
+        let mut all = Self { gossip_period: Millis::from_duration(settings.gossip), ..Self::default() };
         all.heartbeat.period = Millis::from_duration(settings.heartbeat);
         all.heartbeat.phi.first_heartbeat_estimate = all.heartbeat.period;
         all.heartbeat.phi.threshold_permille = settings.suspicion.get().saturating_mul(1_000);

@@ -174,8 +174,8 @@ fn unknown_section_is_refused_with_file_line_and_key() {
     assert_eq!(
         said_about("unknown-section", "\n[call]\ntimeout = '1s'\n"),
         "archipelago.toml:2: call: unknown key; \
-         known here are actors, backend, calls, cluster, events, lanes, namespace, node, session, \
-         transport"
+         known here are actors, backend, calls, cluster, events, lanes, membership, namespace, node, \
+         session, transport"
     );
 }
 

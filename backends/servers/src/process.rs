@@ -115,13 +115,16 @@ impl ServerProcess {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Stops it from running without ending it: connections stay open, nothing is answered.
+    /// Stops it from running without ending it, and waits until it stands still: connections stay open, nothing is answered.
     ///
     /// # Panics
     ///
     /// If it does not run.
     pub fn pause(&self) {
         self.running().signal(Signal::STOP);
+        while !self.running().stands_still() {
+            std::thread::yield_now();
+        }
     }
 
     /// Lets it go on after [`pause`](Self::pause).
@@ -214,6 +217,16 @@ impl Running {
 
     fn ended(&mut self) -> Option<String> {
         self.server.try_wait().ok().flatten().map(|status| status.to_string())
+    }
+
+    /// Whether every thread of it has stopped: the signal alone does not wait for that.
+    fn stands_still(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.server.id())).expect("it runs");
+        threads.flatten().all(|thread| {
+            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            // The state follows the name, which ends with the last bracket.
+            stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['T', 'Z', 'X']))
+        })
     }
 
     fn signal(&self, signal: Signal) {

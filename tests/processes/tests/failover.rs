@@ -114,7 +114,7 @@ async fn killed_members_are_replaced(settings: &Settings) {
         members.push(MemberProcess::start(MEMBER, settings));
         all_up(&node, 4).await;
     }
-    println!("recovered after {times:?}");
+    eprintln!("recovered after {times:?}");
     assert!(times.iter().min().unwrap() <= &(TTL + Duration::from_secs(2)), "{times:?}");
     assert!(times.iter().max().unwrap() <= &(TTL * 3), "{times:?}");
     node.stop().await.unwrap();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use archipelago::prelude::*;
 use archipelago_embedded::EmbeddedStore;
 use archipelago_process_tests::{Echo, LongNote, Note, Notes, Scribe, Stranger, node, settings};
-use archipelago_protocol::identity::{CorrelationId, Generation};
+use archipelago_protocol::identity::{ActorId, CorrelationId, Generation};
 use archipelago_protocol::link::{Asked, Frame, Head, KeyText, Overflow, ShardRef, Told};
 use archipelago_protocol::message::{CallChain, Codec, MessageFlags};
 use archipelago_runtime::{CallOptions, Event, Node, Notice};
@@ -127,12 +127,18 @@ async fn stop(nodes: impl IntoIterator<Item = Node>) {
     }
 }
 
+/// The shard of the keeper with key `x`.
+fn shard_of_x(kind: u16) -> ShardRef {
+    let id: ActorId = "default::Keeper/x".parse().unwrap();
+    ShardRef { kind, number: u16::try_from(id.stable_hash() % 256).unwrap() }
+}
+
 fn head((kind, message): (u16, u16)) -> Head<'static> {
     Head {
         ttl: None,
         flags: MessageFlags::empty(),
         codec: Codec::Postcard.id(),
-        shard: ShardRef { kind, number: 1 },
+        shard: shard_of_x(kind),
         message,
         generation: Generation::new(0),
         key: KeyText::new("x").unwrap(),
@@ -177,6 +183,7 @@ async fn event<T>(events: &mut archipelago_runtime::Subscription, find: impl Fn(
 #[actix::test]
 async fn a_large_message_whose_connection_is_lost_before_it_is_decoded_never_starts() {
     let node = node(&Arc::new(EmbeddedStore::default())).actor::<Keeper>().start().await.unwrap();
+    assert_eq!(node.actor::<Keeper>("x").send(Notes).await, Ok(vec![]), "its shard is served");
     let mut events = node.events().subscribe();
     let port = node.address().port();
     away(move || {
@@ -334,6 +341,10 @@ async fn a_large_tell_whose_place_was_thrown_out_is_not_sent() {
     let there = node(&store).settings(narrow).remote_actor::<Scribe>().start().await.unwrap();
     let (beside, sender) = (there.actor::<Scribe>("beside"), there.clone());
     beside.send(Note(1)).await.unwrap();
+    for n in 0..5 {
+        // The routes are open, so that everything goes into the lane at once.
+        assert_eq!(there.actor::<Scribe>(&format!("c{n}")).send(Notes).await, Ok(vec![]));
+    }
     let mut events = there.events().subscribe();
     // On the arbiter itself nothing is written while this runs.
     there

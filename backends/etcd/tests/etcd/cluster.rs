@@ -18,8 +18,8 @@ fn writes_go_on_when_any_one_of_three_members_is_killed() {
         let config = EtcdConfig { endpoints, request_timeout, ..settings(&members[0].address()) };
         let store = connect(&config).await;
         let mut acknowledged = vec![(owner("before"), create(&store, &owner("before"), "a").await)];
-        for n in 0..members.len() {
-            members[n].kill();
+        for (n, member) in members.iter_mut().enumerate() {
+            member.kill();
             let id = owner(&format!("after {n}"));
             let killed = Instant::now();
             let version = loop {
@@ -34,7 +34,7 @@ fn writes_go_on_when_any_one_of_three_members_is_killed() {
             };
             eprintln!("member {n} killed: writes go on after {:?}", killed.elapsed());
             acknowledged.push((id, version));
-            members[n].restart();
+            member.restart();
         }
         let listed = store.list(Space::OWNERS, Some("a")).await.unwrap().records;
         let stands: Vec<_> = listed.into_iter().map(|record| (record.id, record.version)).collect();

@@ -14,7 +14,7 @@ use crate::identity::NodeId;
 /// - *names_a_candidate*: the answer is one of them; none only if there are none.
 pub trait LeaderProvider {
     /// The leader among `candidates`, who all have the same status.
-    fn leader<'a>(&self, candidates: &mut dyn Iterator<Item = &'a Member>) -> Option<NodeId>;
+    fn leader(&self, candidates: &mut dyn Iterator<Item = &Member>) -> Option<NodeId>;
 }
 
 /// The member with the lowest address, by host, then port.
@@ -22,7 +22,7 @@ pub trait LeaderProvider {
 pub struct LowestAddress;
 
 impl LeaderProvider for LowestAddress {
-    fn leader<'a>(&self, candidates: &mut dyn Iterator<Item = &'a Member>) -> Option<NodeId> {
+    fn leader(&self, candidates: &mut dyn Iterator<Item = &Member>) -> Option<NodeId> {
         candidates.min_by_key(|member| (&member.info.address, member.id())).map(Member::id)
     }
 }
@@ -32,7 +32,7 @@ impl LeaderProvider for LowestAddress {
 pub struct Oldest;
 
 impl LeaderProvider for Oldest {
-    fn leader<'a>(&self, candidates: &mut dyn Iterator<Item = &'a Member>) -> Option<NodeId> {
+    fn leader(&self, candidates: &mut dyn Iterator<Item = &Member>) -> Option<NodeId> {
         let age = |member: &&Member| (member.up_number, member.info.address.clone(), member.id());
         candidates.min_by_key(age).map(Member::id)
     }
@@ -49,7 +49,7 @@ pub enum LeaderRule {
 }
 
 impl LeaderProvider for LeaderRule {
-    fn leader<'a>(&self, candidates: &mut dyn Iterator<Item = &'a Member>) -> Option<NodeId> {
+    fn leader(&self, candidates: &mut dyn Iterator<Item = &Member>) -> Option<NodeId> {
         match self {
             Self::LowestAddress => LowestAddress.leader(candidates),
             Self::Oldest => Oldest.leader(candidates),

@@ -90,7 +90,7 @@ impl Cluster {
         let info = NodeInfo {
             id: NodeId::new(self.draw()),
             name: format!("node-{place}"),
-            address: address.parse().unwrap(),
+            address: address.parse().expect("a plain address"),
             roles: BTreeSet::new(),
             version: "0.1.0".into(),
             kinds: Default::default(),

@@ -47,6 +47,10 @@ impl ArbiterLocal {
     /// The node at the other end owns nothing any more: nothing is sent there from now on.
     pub(super) fn take_leave_of(self: &Rc<Self>, lane: &Rc<Lane>) {
         let leaver = lane.peer().id();
+        if lane.is_left() {
+            // It has said so before; one look at a time is enough.
+            return lane.say(&Frame::ByeAck);
+        }
         self.node().remoting().book().leaves(leaver);
         for shard in self.shards_over(lane) {
             self.route(shard, RouteEvent::Bye(leaver));

@@ -51,6 +51,8 @@ pub(crate) struct Lane {
     waiting_requests: Cell<usize>,
     /// The other side has taken leave of this one.
     goodbye: Cell<bool>,
+    /// The other side leaves.
+    left: Cell<bool>,
     writer: RefCell<Option<Waker>>,
 }
 
@@ -111,6 +113,7 @@ impl Lane {
             patience: Cell::default(),
             waiting_requests: Cell::new(0),
             goodbye: Cell::new(false),
+            left: Cell::new(false),
             writer: RefCell::default(),
         }
     }
@@ -224,6 +227,7 @@ impl Lane {
     /// A connection is there: what waits can go.
     pub(super) fn opened(&self, incoming: &Arc<Incoming>, streams: Arc<dyn Streams>, now: Millis) {
         *self.inbound.borrow_mut() = InboundCalls::new(self.settings.calls);
+        self.left.set(false);
         *self.large.borrow_mut() = LargeArrivals::default();
         *self.connection.borrow_mut() = Some(Connected { incoming: Arc::clone(incoming), streams });
         self.outbox.borrow_mut().opened(now);
@@ -318,6 +322,11 @@ impl Lane {
     /// The other side knows that this one leaves, and has nothing here any more.
     pub(super) fn goodbye(&self) {
         self.goodbye.set(true);
+    }
+
+    /// The other side leaves; true if that was known.
+    pub(super) fn is_left(&self) -> bool {
+        self.left.replace(true)
     }
 
     pub(super) fn said_goodbye(&self) -> bool {

@@ -165,7 +165,8 @@ impl ArbiterLocal {
         let here = self.routes().leads_to(shard).filter(|hint| hint.owner == self.node().id());
         if let Some(kind) = self.any_kind(shard.kind) {
             let served = kind.shards().served(shard.number);
-            kind.shards().set_open(shard.number, served.is_some() && here.map(|hint| hint.generation) == served);
+            kind.shards()
+                .set_open(shard.number, served.is_some() && here.map(|hint| hint.generation) == served);
         }
         self.note_waiting(shard);
     }
