@@ -117,7 +117,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 72] = [
+static KEYS: [Key; 73] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -134,6 +134,7 @@ static KEYS: [Key; 72] = [
     Key::of::<NonZeroU32>(&["events", "subscriber_queue"]),
     Key::of::<Span>(&["session", "ttl"]),
     Key::of::<Span>(&["session", "heartbeat"]),
+    Key::of::<bool>(&["session", "rejoin"]),
     Key::of::<BackendKind>(&["backend", "kind"]),
     Key::of::<bool>(&["backend", "embedded", "serve"]),
     Key::of::<Optional<Dialled>>(&["backend", "embedded", "join"]),
