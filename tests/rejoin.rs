@@ -11,7 +11,7 @@ use archipelago::embedded::EmbeddedStore;
 use archipelago::identity::NodeId;
 use archipelago::prelude::*;
 use archipelago::{Builder, Event, Notice, StopError};
-use archipelago_directory::{CasAnswer, Expect, Read, Store, Write, lease_id};
+use archipelago_directory::{CasAnswer, Read, Store, Write, lease_id};
 use archipelago_protocol::session::{EndReason, Lease};
 use support::eventually;
 
@@ -90,7 +90,7 @@ impl Handler<Where> for Worker {
     type Result = MessageResult<Where>;
 
     fn handle(&mut self, _: Where, _: &mut Context<Self>) -> Self::Result {
-        MessageResult((self.node().get(), self.here.as_ref().unwrap().generation().get()))
+        MessageResult((self.node().as_u64(), self.here.as_ref().unwrap().generation().as_u64()))
     }
 }
 
@@ -160,7 +160,7 @@ impl Stage {
             let ended = Lease::Ended { why: EndReason::Silent, by: NodeId::new(1) };
             let value = serde_json::to_vec(&ended).unwrap().into();
             let write = Write::Put { tag: record.tag.clone(), value, ttl: None };
-            let answer = self.store.cas(&id, Expect::At(record.seen()), write, None).await.unwrap();
+            let answer = self.store.cas(&id, record.expect(), write, None).await.unwrap();
             if matches!(answer, CasAnswer::Applied(_)) {
                 return;
             }
@@ -175,6 +175,7 @@ impl Stage {
     }
 }
 
+/// Proves: C5, C11
 #[actix::test]
 async fn refs_handles_and_subscriptions_outlive_the_session() {
     let stage = Stage::new(&[]).await;
@@ -186,7 +187,7 @@ async fn refs_handles_and_subscriptions_outlive_the_session() {
     stage.lose_and_return().await;
     let second = node.id();
     let (on, later) = actor.send(Where).await.unwrap();
-    assert_eq!(on, second.get());
+    assert_eq!(on, second.as_u64());
     assert!(later > generation, "{later} is not after {generation}");
     assert_eq!(message.send(Where).await, Ok((on, later)));
     assert_eq!(untyped.typed::<Worker>().unwrap().send(Where).await, Ok((on, later)));
@@ -205,6 +206,7 @@ async fn refs_handles_and_subscriptions_outlive_the_session() {
     assert!(matches!(actor.send(Where).await, Err(CallError::NotServing { .. })));
 }
 
+/// Proves: C6, C41
 #[actix::test]
 async fn nothing_of_one_life_runs_in_the_next() {
     let stage = Stage::new(&[]).await;
@@ -235,7 +237,7 @@ async fn a_handler_that_blocks_its_thread_keeps_the_node_down() {
     }
     assert_eq!(blocked.await, Err(CallError::Stopped));
     eventually("the node is back", || stage.node.id() != before).await;
-    assert_eq!(actor.send(Where).await.unwrap().0, stage.node.id().get());
+    assert_eq!(actor.send(Where).await.unwrap().0, stage.node.id().as_u64());
     stage.node.stop().await.unwrap();
 }
 
@@ -288,9 +290,12 @@ impl Handler<Knock> for Porter {
 
 #[actix::test]
 async fn named_actors_stay_registered_and_the_address_stays() {
-    let stage =
-        Stage::new(&[("transport.kind", "tcp"), ("transport.insecure", "true"), ("transport.bind", "127.0.0.1:0")])
-            .await;
+    let stage = Stage::new(&[
+        ("transport.kind", "tcp"),
+        ("transport.insecure", "true"),
+        ("transport.bind", "127.0.0.1:0"),
+    ])
+    .await;
     let porter = stage.node.register("/porter", Porter::default().start()).unwrap();
     let (address, uri) = (stage.node.address(), porter.address());
     assert_ne!(address.port(), 0);

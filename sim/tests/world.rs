@@ -8,7 +8,7 @@ use std::time::Duration;
 use archipelago::prelude::*;
 use archipelago::{CallError, Event, Notice, StartError};
 use archipelago_protocol::time::Millis;
-use archipelago_runtime::{NodeBuilder, NodeSettings};
+use archipelago_runtime::NodeSettings;
 use archipelago_sim::{Faults, Simulation, World};
 
 #[remote(u32)]
@@ -64,6 +64,17 @@ fn simulation(seed: u64, pondered: &Arc<AtomicU32>) -> Simulation {
     })
 }
 
+fn never_rejoining(pondered: &Arc<AtomicU32>) -> Simulation {
+    let pondered = Arc::clone(pondered);
+    Simulation::new(11).node(move |builder| {
+        let (mut settings, pondered) = (NodeSettings::default(), Arc::clone(&pondered));
+        settings.session_rejoin = false;
+        builder
+            .settings(settings)
+            .actor_with(move |_, _| Counter { ticks: 0, pondered: Arc::clone(&pondered) })
+    })
+}
+
 fn counter(world: &World) -> ActorRef<Counter> {
     world.node(0).expect("the node is up").actor("one")
 }
@@ -107,7 +118,7 @@ fn a_short_pause_only_delays() {
 #[test]
 fn a_node_paused_for_longer_than_its_session_handles_nothing_afterwards() {
     let pondered = Arc::default();
-    let run = one_node(&pondered).run(async |world| {
+    let run = never_rejoining(&pondered).run(async |world| {
         let old = world.node(0).expect("the node is up");
         let before = old.actor::<Counter>("one").send(Tick).await;
         let running = old.actor::<Counter>("one").send(Ponder { millis: 3_000 });
@@ -146,12 +157,7 @@ fn a_store_that_is_away_for_longer_than_the_session_ends_the_node_until_it_is_ba
 
 #[test]
 fn a_node_that_may_not_rejoin_stays_down() {
-    let build = |builder: NodeBuilder| {
-        let mut settings = NodeSettings::default();
-        settings.session_rejoin = false;
-        builder.settings(settings).actor_with(|_, _| Counter { ticks: 0, pondered: Arc::default() })
-    };
-    let run = Simulation::new(3).node(build).run(async |world| {
+    let run = never_rejoining(&Arc::default()).run(async |world| {
         world.store_faults(Faults { unavailable: 1_000, ..Faults::default() });
         world.advance(Duration::from_secs(10)).await;
         world.store_faults(Faults::default());

@@ -39,7 +39,8 @@ where
             given_back.await.unwrap_or_default();
         }
     };
-    env.start_arbiter(ArbiterRole::Control, ArbiterMain::new(|| Box::pin(main()))).map_err(StartError::from)?;
+    env.start_arbiter(ArbiterRole::Control, ArbiterMain::new(|| Box::pin(main())))
+        .map_err(StartError::from)?;
     told.await.map_err(|_| Error::Backend { kind, source: "the thread of its client ended".into() })
 }
 

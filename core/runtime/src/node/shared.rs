@@ -167,7 +167,10 @@ impl NodeShared {
     pub(crate) fn give_up(&self, reason: &str) {
         self.gate.set(Millis::ZERO, Millis::ZERO);
         tracing::error!(node = %self.id, reason, "the node gives its session up");
-        self.events.publish(Event::SessionLost { node: self.id, reason: reason.to_owned() });
+        // A session that never came about is a failed start, which its starter is told.
+        if *self.session.borrow() != SessionState::Opening {
+            self.events.publish(Event::SessionLost { node: self.id, reason: reason.to_owned() });
+        }
         self.session.send_replace(SessionState::Lost(reason.to_owned()));
         self.wake_arbiters();
     }
