@@ -29,6 +29,7 @@ pub(crate) fn node_settings(settings: &Settings, store: String) -> NodeSettings 
     node.event_queue = bound(settings.events.subscriber_queue.get());
     node.session_ttl = Millis::from_duration(settings.session.ttl());
     node.session_heartbeat = Millis::from_duration(settings.session.heartbeat());
+    node.session_rejoin = settings.session.rejoins();
     node.activate_timeout = Millis::from_duration(settings.actors.activate_timeout);
     node.deactivate_timeout = Millis::from_duration(settings.actors.deactivate_timeout);
     node.membership = (&settings.membership).into();

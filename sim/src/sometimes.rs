@@ -97,7 +97,7 @@ pub const POINTS: [&str; 31] = [
 ];
 
 /// Every place that a sweep of several nodes must have reached.
-pub const REMOTE_POINTS: [&str; 16] = [
+pub const REMOTE_POINTS: [&str; 17] = [
     "call cycle across nodes found",
     "cancel reached the receiver before start",
     "connection lost with calls in flight",
@@ -109,6 +109,7 @@ pub const REMOTE_POINTS: [&str; 16] = [
     "message returned and resent",
     "nested call across nodes answered",
     "node crashed under remote traffic",
+    "node rejoined under remote traffic",
     "ref in a message used",
     "remote dead letter",
     "session lost under remote traffic",

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use archipelago::CallError;
 use archipelago::prelude::*;
+use archipelago::{CallError, Event, Notice};
 use archipelago_protocol::time::Millis;
+use archipelago_runtime::NodeSettings;
 use archipelago_sim::{Faults, Simulation, World};
 
 #[remote(u32)]
@@ -63,6 +64,17 @@ fn simulation(seed: u64, pondered: &Arc<AtomicU32>) -> Simulation {
     })
 }
 
+fn never_rejoining(pondered: &Arc<AtomicU32>) -> Simulation {
+    let pondered = Arc::clone(pondered);
+    Simulation::new(11).node(move |builder| {
+        let (mut settings, pondered) = (NodeSettings::default(), Arc::clone(&pondered));
+        settings.session_rejoin = false;
+        builder
+            .settings(settings)
+            .actor_with(move |_, _| Counter { ticks: 0, pondered: Arc::clone(&pondered) })
+    })
+}
+
 fn counter(world: &World) -> ActorRef<Counter> {
     world.node(0).expect("the node is up").actor("one")
 }
@@ -106,7 +118,7 @@ fn a_short_pause_only_delays() {
 #[test]
 fn a_node_paused_for_longer_than_its_session_handles_nothing_afterwards() {
     let pondered = Arc::default();
-    let run = one_node(&pondered).run(async |world| {
+    let run = never_rejoining(&pondered).run(async |world| {
         let old = world.node(0).expect("the node is up");
         let before = old.actor::<Counter>("one").send(Tick).await;
         let running = old.actor::<Counter>("one").send(Ponder { millis: 3_000 });
@@ -124,17 +136,111 @@ fn a_node_paused_for_longer_than_its_session_handles_nothing_afterwards() {
 }
 
 #[test]
-fn a_store_that_is_away_for_longer_than_the_session_ends_the_node() {
+fn a_store_that_is_away_for_longer_than_the_session_ends_the_node_until_it_is_back() {
     let run = one_node(&Arc::default()).run(async |world| {
-        counter(&world).send(Tick).await.unwrap();
+        let (node, one) = (world.node(0).unwrap(), counter(&world));
+        let before = node.id();
+        one.send(Tick).await.unwrap();
         world.store_faults(Faults { unavailable: 1_000, ..Faults::default() });
         world.advance(Duration::from_secs(2)).await;
-        let soon = counter(&world).send(Tick).await;
-        world.advance(Duration::from_secs(6)).await;
-        let late = counter(&world).send(Tick).await;
-        (soon, late.is_err_and(|error| error.is_not_started()), counter(&world).tell(Tick).is_err())
+        let soon = one.send(Tick).await;
+        world.advance(Duration::from_secs(60)).await;
+        let late = one.send(Tick).await;
+        let late = late.is_err_and(|error| error.is_not_started()) && one.tell(Tick).is_err();
+        world.store_faults(Faults::default());
+        // The longest pause, and until the old session is known to have ended.
+        world.advance(Duration::from_secs(40)).await;
+        (soon, late, one.send(Tick).await, node.id() != before)
     });
-    assert_eq!(run.output, (Ok(2), true, true));
+    assert_eq!(run.output, (Ok(2), true, Ok(1), true), "it comes back with nothing left of the first life");
+}
+
+#[test]
+fn a_node_that_may_not_rejoin_stays_down() {
+    let run = never_rejoining(&Arc::default()).run(async |world| {
+        world.store_faults(Faults { unavailable: 1_000, ..Faults::default() });
+        world.advance(Duration::from_secs(10)).await;
+        world.store_faults(Faults::default());
+        world.advance(Duration::from_secs(600)).await;
+        let node = world.node(0).unwrap();
+        (counter(&world).send(Tick).await.is_err(), node.session_lost().await.is_empty())
+    });
+    assert_eq!(run.output, (true, false));
+}
+
+/// Loses the session of node 0, and has the store back right after.
+async fn lose_the_session(world: &World) {
+    world.store_faults(Faults { unavailable: 1_000, ..Faults::default() });
+    world.advance(Duration::from_secs(7)).await;
+    world.store_faults(Faults::default());
+}
+
+#[test]
+fn a_crashed_node_does_not_rejoin() {
+    let run = one_node(&Arc::default()).run(async |world| {
+        let (node, one) = (world.node(0).unwrap(), counter(&world));
+        lose_the_session(&world).await;
+        world.crash(0).await;
+        let id = node.id();
+        world.advance(Duration::from_secs(600)).await;
+        (one.send(Tick).await.is_err(), node.id() == id)
+    });
+    assert_eq!(run.output, (true, true));
+}
+
+#[test]
+fn a_stop_ends_a_node_in_every_phase_of_its_return() {
+    let (mut gap, mut back) = (0, 0);
+    for millis in (0..12_000).step_by(90) {
+        let run = one_node(&Arc::default()).run(async |world| {
+            let (node, one) = (world.node(0).unwrap(), counter(&world));
+            let first = node.id();
+            world.store_faults(Faults { unavailable: 1_000, ..Faults::default() });
+            world.advance(Duration::from_secs(4)).await;
+            world.store_faults(Faults { unavailable: 1_000, max_delay: Millis(400), ..Faults::default() });
+            world.advance(Duration::from_secs(3)).await;
+            world.store_faults(Faults { max_delay: Millis(400), ..Faults::default() });
+            world.advance(Duration::from_millis(millis)).await;
+            let stopped = node.stop().await;
+            let (returned, last) = (node.id() != first, node.id());
+            world.advance(Duration::from_secs(120)).await;
+            let quiet = world.is_quiet(0);
+            (stopped, one.send(Tick).await.is_err(), node.id() == last, quiet, returned)
+        });
+        let (stopped, refused, same, quiet, returned) = run.output;
+        assert_eq!((stopped, refused, same, quiet), (Ok(()), true, true, true), "after {millis} ms");
+        *(if returned { &mut back } else { &mut gap }) += 1;
+    }
+    assert!(gap > 5 && back > 5, "{gap} stops came in the gap, {back} after it");
+}
+
+#[test]
+fn a_node_comes_back_as_often_as_it_loses_its_session_and_refs_stay_good() {
+    let run = one_node(&Arc::default()).run(async |world| {
+        let (node, one) = (world.node(0).unwrap(), counter(&world));
+        let mut events = node.events().subscribe();
+        let mut ids = vec![node.id()];
+        for _ in 0..3 {
+            assert_eq!(one.send(Tick).await, Ok(1), "a life begins with nothing");
+            lose_the_session(&world).await;
+            world.advance(Duration::from_secs(60)).await;
+            ids.push(node.id());
+        }
+        let mut told = Vec::new();
+        while let Some(Notice::Event(event)) = events.try_next() {
+            match event {
+                Event::SessionLost { node, .. } => told.push((node, None)),
+                Event::Rejoined { before, now } => told.push((before, Some(now))),
+                _ => {}
+            }
+        }
+        (ids, told)
+    });
+    let (ids, told) = run.output;
+    let expected: Vec<_> =
+        ids.windows(2).flat_map(|pair| [(pair[0], None), (pair[0], Some(pair[1]))]).collect();
+    assert_eq!(told, expected);
+    assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), 4);
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 88] = [
+static KEYS: [Key; 89] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -146,6 +146,7 @@ static KEYS: [Key; 88] = [
     Key::of::<NonZeroU32>(&["events", "subscriber_queue"]),
     Key::of::<Span>(&["session", "ttl"]),
     Key::of::<Span>(&["session", "heartbeat"]),
+    Key::of::<bool>(&["session", "rejoin"]),
     Key::of::<BackendKind>(&["backend", "kind"]),
     Key::of::<bool>(&["backend", "embedded", "serve"]),
     Key::of::<Optional<Dialled>>(&["backend", "embedded", "join"]),

@@ -206,6 +206,7 @@ pub struct SessionSettings {
     ttl: Duration,
     #[serde(with = "span")]
     heartbeat: Duration,
+    rejoin: bool,
 }
 
 /// A lease shorter than three heartbeats: one or two late renewals would end it. Raise `ttl` or lower
@@ -234,13 +235,25 @@ impl SessionSettings {
         if ttl < heartbeat.saturating_mul(HEARTBEATS_PER_TTL) {
             return Err(TtlTooShort { ttl, heartbeat });
         }
-        Ok(Self { ttl, heartbeat })
+        Ok(Self { ttl, heartbeat, rejoin: true })
     }
 
     /// The defaults of a node on this backend.
     #[must_use]
     pub fn of_backend(kind: BackendKind) -> Self {
-        Self { ttl: kind.session_ttl(), heartbeat: HEARTBEAT }
+        Self { ttl: kind.session_ttl(), heartbeat: HEARTBEAT, rejoin: true }
+    }
+
+    /// The same for a node that comes back by itself after it has lost its lease, or does not.
+    #[must_use]
+    pub fn rejoining(self, rejoin: bool) -> Self {
+        Self { rejoin, ..self }
+    }
+
+    /// Whether the node comes back by itself, under a new id, after it has lost its lease.
+    #[must_use]
+    pub fn rejoins(&self) -> bool {
+        self.rejoin
     }
 
     /// How long the directory keeps this node without hearing from it.
@@ -266,7 +279,7 @@ impl TryFrom<SessionFields> for SessionSettings {
     type Error = TtlTooShort;
 
     fn try_from(fields: SessionFields) -> Result<Self, TtlTooShort> {
-        Self::new(fields.ttl, fields.heartbeat)
+        Ok(Self::new(fields.ttl, fields.heartbeat)?.rejoining(fields.rejoin))
     }
 }
 
@@ -278,6 +291,7 @@ pub(super) struct SessionFields {
     ttl: Duration,
     #[serde(with = "span")]
     heartbeat: Duration,
+    rejoin: bool,
 }
 
 /// A default queue length; zero does not compile.

@@ -255,7 +255,7 @@ fn variable_for_a_key_that_does_not_exist_is_refused() {
     assert_eq!(
         said_about_variable("ARCHIPELAGO_SESSION__TTTL", "5s"),
         "environment variable ARCHIPELAGO_SESSION__TTTL: session.tttl: unknown key; \
-         known here are heartbeat, ttl"
+         known here are heartbeat, rejoin, ttl"
     );
 }
 

@@ -12,7 +12,7 @@ use archipelago_directory::{
     StoreWatch, Write,
 };
 use archipelago_runtime::StartError;
-use archipelago_runtime::env::{ArbiterRole, Environment};
+use archipelago_runtime::env::{ArbiterMain, ArbiterRole, Environment};
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
@@ -39,7 +39,8 @@ where
             given_back.await.unwrap_or_default();
         }
     };
-    env.start_arbiter(ArbiterRole::Control, Box::new(|| Box::pin(main()))).map_err(StartError::from)?;
+    env.start_arbiter(ArbiterRole::Control, ArbiterMain::new(|| Box::pin(main())))
+        .map_err(StartError::from)?;
     told.await.map_err(|_| Error::Backend { kind, source: "the thread of its client ended".into() })
 }
 

@@ -28,6 +28,13 @@ pub enum Event {
         /// Why, in words.
         reason: String,
     },
+    /// The node is back after it had lost its session, under a new id; nothing of the earlier life runs.
+    Rejoined {
+        /// Its id before.
+        before: NodeId,
+        /// Its id now.
+        now: NodeId,
+    },
     /// A node has announced itself.
     MemberJoined {
         /// What it says about itself.

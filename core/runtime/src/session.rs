@@ -12,7 +12,7 @@ use archipelago_protocol::time::Millis;
 use tokio::sync::oneshot;
 
 use crate::cluster;
-use crate::env::{ArbiterRole, within};
+use crate::env::{ArbiterMain, ArbiterRole, Stay, within};
 use crate::node::{NodeShared, StartError};
 use crate::remote;
 
@@ -32,10 +32,11 @@ pub(crate) enum SessionState {
 }
 
 /// Starts the control arbiter: with the network, and then with the session's actor on it.
-pub(crate) async fn start(node: &Arc<NodeShared>) -> Result<(), StartError> {
+pub(crate) async fn start(node: &Arc<NodeShared>, stay: &Stay) -> Result<(), StartError> {
     let (shared, role) = (Arc::clone(node), ArbiterRole::Control);
     let (ready, is_ready) = oneshot::channel();
-    node.env().start_arbiter(role, Box::new(move || Box::pin(control(shared, ready))))?;
+    let main = ArbiterMain::new(move || Box::pin(control(shared, ready)));
+    node.env().start_arbiter(role, main.holding(stay.clone()))?;
     is_ready.await.unwrap_or_else(|_| Err(StartError::Arbiter { role: role.to_string() }))
 }
 

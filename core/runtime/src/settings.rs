@@ -46,6 +46,8 @@ pub struct NodeSettings {
     pub session_ttl: Millis,
     /// How often the session beats, at least three times in its life. Default 2 s.
     pub session_heartbeat: Millis,
+    /// Whether the node comes back under a new id after it has lost its session. Default true.
+    pub session_rejoin: bool,
     /// How it takes part in the cluster, if it has a transport.
     pub membership: MembershipSettings,
     /// Which nodes are asked to own what nobody owns. Default: spread evenly.
@@ -87,6 +89,7 @@ impl Default for NodeSettings {
             event_queue: 1_024,
             session_ttl: Millis(6_000),
             session_heartbeat: Millis(2_000),
+            session_rejoin: true,
             membership: MembershipSettings::default(),
             placement: Arc::new(Spread),
             placement_by_kind: BTreeMap::new(),

@@ -70,7 +70,22 @@ impl Fate {
                 self.world.heal(a, b);
             }
         }
+        for index in 0..NODES {
+            self.wait_for_return(index).await;
+        }
         self.mend().await;
+    }
+
+    /// A node that comes back by itself must do so soon.
+    async fn wait_for_return(&self, index: usize) {
+        let (Some(node), true) = (self.world.node(index), self.plan.rejoins) else { return };
+        let begun = self.world.now();
+        while node.serving_for() == Millis::ZERO && self.world.now() - begun < RETURN_LIMIT {
+            TrueClock::sleep(Duration::from_millis(100)).await;
+        }
+        self.truth.check(Invariant::HealsAfterFaults, node.serving_for() > Millis::ZERO, || {
+            format!("node {index} has not come back after {RETURN_LIMIT:?}")
+        });
     }
 
     fn blows(&self) -> Vec<Blow> {
@@ -197,6 +212,9 @@ impl Fate {
                     continue;
                 }
                 sometimes!("session lost under remote traffic");
+                if self.plan.rejoins && self.rng.chance(700) {
+                    continue;
+                }
                 if self.rng.chance(500) {
                     self.world.crash(index).await;
                 } else {
@@ -224,8 +242,10 @@ pub(crate) fn meet(world: &World, truth: &Arc<Truth>, index: usize, node: &Node)
     let mut events = node.events().subscribe();
     world.spawn(async move {
         while let Some(notice) = events.next().await {
-            if let Notice::Event(Event::RemoteDeadLetter(_)) = notice {
-                sometimes!("remote dead letter");
+            match notice {
+                Notice::Event(Event::RemoteDeadLetter(_)) => sometimes!("remote dead letter"),
+                Notice::Event(Event::Rejoined { .. }) => sometimes!("node rejoined under remote traffic"),
+                _ => {}
             }
         }
     });
@@ -233,3 +253,6 @@ pub(crate) fn meet(world: &World, truth: &Arc<Truth>, index: usize, node: &Node)
 
 /// After this time the session of a crashed node has ended.
 const SESSIONS_END: Duration = Duration::from_secs(7);
+
+/// Within this time a node that has lost its session is back: the longest pause between two attempts, and the attempts.
+const RETURN_LIMIT: Duration = Duration::from_secs(60);

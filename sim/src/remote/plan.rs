@@ -54,6 +54,8 @@ pub(crate) struct Plan {
     pub(crate) crashes: bool,
     pub(crate) pauses: bool,
     pub(crate) store_faults: bool,
+    /// Nodes come back by themselves after they have lost their session.
+    pub(crate) rejoins: bool,
 }
 
 impl Plan {
@@ -106,6 +108,7 @@ impl Plan {
             crashes,
             pauses,
             store_faults,
+            rejoins: rng.chance(500),
         }
     }
 
@@ -117,6 +120,7 @@ impl Plan {
         settings.idle_after = Millis(self.idle_after);
         settings.stop_budget = Millis(2_000);
         settings.session_ttl = Millis(3_000);
+        settings.session_rejoin = self.rejoins;
         settings.event_queue = 65_536;
         settings.remote.bind = bind_of(index);
         if self.fixed_ports {

@@ -145,6 +145,11 @@ impl World {
         stopped
     }
 
+    /// Whether nothing runs on a node: neither what it was started with nor what it began later.
+    pub fn is_quiet(&self, index: usize) -> bool {
+        self.life(index).is_none_or(|life| life.env.switch().is_empty())
+    }
+
     /// Starts a node anew, after its last session has ended. A life that is merely paused is left to wake up later,
     /// as a zombie.
     ///
@@ -222,7 +227,11 @@ impl World {
     }
 
     fn take(&self, index: usize) -> Option<Life> {
-        self.inner.nodes.borrow_mut()[index].current.take()
+        let slot = &mut self.inner.nodes.borrow_mut()[index];
+        let life = slot.current.take()?;
+        // It may have rejoined since it was started.
+        slot.last = Some(life.node.id());
+        Some(life)
     }
 
     // ---- time and chance ----

@@ -106,11 +106,18 @@ impl Environment for HostEnvironment {
         if actix_rt::System::try_current().is_none() {
             return Err(EnvironmentError::NoSystem);
         }
-        match self.threads {
-            Threads::Current => {
+        match (self.threads, role) {
+            (Threads::Current, _) => {
                 actix_rt::spawn(incarnation(main));
             }
-            Threads::Own => {
+            // The thread that starts the node may end before the node does; the system's own stays.
+            (Threads::Own, ArbiterRole::Keeper) => {
+                let started = actix_rt::System::current().arbiter().spawn_fn(move || {
+                    actix_rt::spawn(incarnation(main));
+                });
+                tracing::debug!(%role, started, "arbiter started");
+            }
+            (Threads::Own, ArbiterRole::Control | ArbiterRole::Data(_)) => {
                 let arbiter = actix_rt::Arbiter::new();
                 let started = arbiter.spawn_fn(move || {
                     actix_rt::spawn(async move {
@@ -170,7 +177,7 @@ mod tests {
     #[test]
     fn without_an_actix_system_there_is_a_worded_error() {
         let env = HostEnvironment::new(Threads::Current);
-        let refused = env.start_arbiter(ArbiterRole::Control, Box::new(|| Box::pin(async {})));
+        let refused = env.start_arbiter(ArbiterRole::Control, ArbiterMain::new(|| Box::pin(async {})));
         assert_eq!(refused, Err(EnvironmentError::NoSystem));
     }
 }

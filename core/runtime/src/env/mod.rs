@@ -7,6 +7,7 @@ mod host;
 mod incarnation;
 mod limit;
 mod signals;
+mod stay;
 mod timer;
 
 use std::fmt;
@@ -18,13 +19,11 @@ use futures_core::future::{BoxFuture, LocalBoxFuture};
 
 pub use crate::arbiter::from_outside;
 pub use host::{HostEnvironment, Threads};
-pub use incarnation::incarnation;
+pub use incarnation::{ArbiterMain, incarnation};
 pub(crate) use limit::within;
 pub(crate) use signals::told_to_end;
+pub(crate) use stay::{Departure, Stay};
 pub use timer::EnvironmentTimer;
-
-/// What an arbiter of a node runs: called on the arbiter, its future is polled there until it ends.
-pub type ArbiterMain = Box<dyn FnOnce() -> LocalBoxFuture<'static, ()> + Send>;
 
 /// Time, timers, randomness, spawning, arbiters and the network.
 ///
@@ -84,6 +83,9 @@ pub enum ArbiterRole {
     Control,
     /// Activations and the calls to them; data arbiters are numbered from 0.
     Data(u16),
+    /// Outlives the others: starts them anew after the node has lost its session. It needs no thread of its own, and must
+    /// not run on one of theirs.
+    Keeper,
 }
 
 impl fmt::Display for ArbiterRole {
@@ -91,6 +93,7 @@ impl fmt::Display for ArbiterRole {
         match self {
             Self::Control => f.write_str("control"),
             Self::Data(n) => write!(f, "data-{n}"),
+            Self::Keeper => f.write_str("keeper"),
         }
     }
 }

@@ -44,7 +44,9 @@ impl<A> NamedRef<A> {
 
     /// Its path as other nodes know it: with the address of its node, if that can be reached.
     pub fn address(&self) -> ActorPath {
-        self.node.as_ref().map_or_else(|| self.path.clone(), |node| node.path_from_outside(&self.path))
+        self.node
+            .as_ref()
+            .map_or_else(|| self.path.clone(), |node| node.present().path_from_outside(&self.path))
     }
 
     /// The same actor, as seen from `node`: for a ref that was decoded outside a node.
@@ -54,7 +56,7 @@ impl<A> NamedRef<A> {
     }
 
     fn usable(&self) -> Result<&Arc<NodeShared>, CallError> {
-        let node = self.node.as_ref().ok_or(CallError::Unbound)?;
+        let node = self.node.as_ref().ok_or(CallError::Unbound)?.present();
         if node.namespace().as_str() == self.path.system() {
             return Ok(node);
         }

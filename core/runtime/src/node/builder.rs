@@ -3,23 +3,18 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use archipelago_protocol::contract::Directory;
-use archipelago_protocol::identity::{ActorId, Kind, Namespace, NodeId};
+use archipelago_protocol::identity::{ActorId, Kind, Namespace};
 use archipelago_protocol::message::WireId;
-use tokio::sync::{mpsc, oneshot, watch};
 
 use super::kinds::MessageEntry;
-use super::{Gate, KindShared, KindSpec, Node, NodeShared, StartError, TypedKind};
-use crate::arbiter::{self, ArbiterShared, Entry};
-use crate::cluster::Members;
-use crate::env::{ArbiterRole, Environment};
+use super::spec::Spec;
+use super::{KindShared, KindSpec, Lives, Node, StartError, TypedKind, keeper};
+use crate::env::Environment;
 use crate::events::{Event, EventStream};
 use crate::message::{BoxError, VirtualActor};
-use crate::named::NamedActors;
-use crate::remote::{Connector, DirectoryLocator, Locator, Remoting, Service, Services, StaticLocator};
-use crate::session::{self, SessionState};
+use crate::remote::{Connector, DirectoryLocator, Locator, Service, Services, StaticLocator};
 use crate::settings::NodeSettings;
 
 /// A node in the making.
@@ -123,50 +118,34 @@ impl NodeBuilder {
     ///
     /// [`StartError`]; nothing of the node runs then.
     pub async fn start(self) -> Result<Node, StartError> {
-        let (node, entries) = self.assemble()?;
-        session::start(&node).await?;
-        let unfinished = Unfinished(&node);
-        session::opened(&node).await?;
-        if let Err(error) = take_up(&node, entries).await {
-            session::close(&node).await;
-            return Err(error);
-        }
-        std::mem::forget(unfinished);
+        let spec = self.checked()?;
+        let mut first = spec.life(&Arc::new(Lives::new()), Vec::new());
+        let unfinished = first.begin().await?;
+        let node = Arc::clone(&first.node);
+        keeper::start(spec, first)?;
+        unfinished.finish();
         tracing::info!(node = %node.id, namespace = %node.namespace, "node started");
         node.events.publish(Event::NodeStarted { node: node.id });
         Ok(Node::of(node))
     }
 
-    fn assemble(self) -> Result<(Arc<NodeShared>, Vec<mpsc::Receiver<Entry>>), StartError> {
+    fn checked(self) -> Result<Spec, StartError> {
         let namespace = Namespace::new(&self.namespace).map_err(StartError::Namespace)?;
         let kinds = self.checked_kinds(&namespace)?;
         check_messages(&self.kinds)?;
-        let count = self.settings.data_arbiters.unwrap_or_else(half_the_cores).max(1);
-        let (arbiters, entries) = (0..count).map(|_| ArbiterShared::new(self.settings.ingress)).unzip();
-        let node = NodeShared {
-            id: NodeId::new(self.env.random().max(1)),
+        Ok(Spec {
             namespace,
-            kinds_by_name: kinds.iter().map(|kind| (kind.kind().clone(), kind.index())).collect(),
             kinds,
-            arbiters,
-            gate: Gate::default(),
-            session: watch::channel(SessionState::Opening).0,
+            data_arbiters: self.settings.data_arbiters.unwrap_or_else(half_the_cores).max(1),
+            locator: self.locator.unwrap_or_else(|| locator(&self.settings, &self.directory)),
             events: EventStream::new(self.settings.event_queue),
-            named: NamedActors::default(),
-            stopping: AtomicBool::new(false),
-            remoting: Remoting::new(
-                self.locator.unwrap_or_else(|| locator(&self.settings, &self.directory)),
-                usize::from(count),
-            ),
-            members: Members::default(),
+            named: Arc::default(),
             services: self.services,
+            connectors: self.connectors,
             settings: self.settings,
             env: self.env,
             directory: self.directory,
-        };
-        let node = Arc::new(node);
-        self.connectors.iter().for_each(|connector| connector.belongs_to(&node));
-        Ok((node, entries))
+        })
     }
 
     fn checked_kinds(&self, namespace: &Namespace) -> Result<Vec<Arc<KindShared>>, StartError> {
@@ -181,16 +160,6 @@ impl NodeBuilder {
             kinds.push(Arc::new(KindShared::new(index, (namespace, name), idle_after, Arc::clone(spec))));
         }
         Ok(kinds)
-    }
-}
-
-/// A start under way. If it is dropped, the session is given back: otherwise it would beat on for a node that nobody
-/// has.
-struct Unfinished<'a>(&'a NodeShared);
-
-impl Drop for Unfinished<'_> {
-    fn drop(&mut self) {
-        session::begin_close(self.0);
     }
 }
 
@@ -209,30 +178,10 @@ fn check_messages(kinds: &[Arc<dyn KindSpec>]) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Starts the arbiters. What the node is to own it claims when somebody asks for it.
-async fn take_up(node: &Arc<NodeShared>, entries: Vec<mpsc::Receiver<Entry>>) -> Result<(), StartError> {
-    for (index, entries) in (0_u16..).zip(entries) {
-        start_arbiter(node, index, entries).await?;
-    }
-    Ok(())
-}
-
 /// Asks the directory for owners, except for the kinds whose place is fixed by configuration.
 fn locator(settings: &NodeSettings, directory: &Arc<dyn Directory>) -> Arc<dyn Locator> {
     let others = DirectoryLocator::new(Arc::clone(directory));
     Arc::new(StaticLocator::new(settings.remote.placed.clone(), Box::new(others)))
-}
-
-async fn start_arbiter(
-    node: &Arc<NodeShared>,
-    index: u16,
-    entries: mpsc::Receiver<Entry>,
-) -> Result<(), StartError> {
-    let role = ArbiterRole::Data(index);
-    let (ready, is_ready) = oneshot::channel::<Result<(), StartError>>();
-    let shared = Arc::clone(node);
-    node.env.start_arbiter(role, Box::new(move || Box::pin(arbiter::run(shared, index, entries, ready))))?;
-    is_ready.await.unwrap_or_else(|_| Err(StartError::Arbiter { role: role.to_string() }))
 }
 
 fn half_the_cores() -> u16 {

@@ -16,9 +16,13 @@ use crate::remote::TransportActor;
 use crate::settings::NodeSettings;
 
 /// A running node. Cheap to clone; it stops when [`stop`](Node::stop) is called, not when handles are dropped.
+///
+/// A node that loses its session stops serving at once and comes back by itself under a new id, as soon as nothing of its
+/// earlier life runs any more. Handles, refs, registrations and subscriptions stay good; what is sent in between is
+/// answered with [`CallError::NotServing`].
 #[derive(Clone)]
 pub struct Node {
-    pub(super) shared: Arc<NodeShared>,
+    shared: Arc<NodeShared>,
 }
 
 impl Node {
@@ -29,7 +33,7 @@ impl Node {
     /// The actor of type `A` with this key. Costs nothing but the ref: the actor comes to life with its first
     /// message. An invalid key shows when something is sent; [`try_actor`](Self::try_actor) tells early.
     pub fn actor<A: VirtualActor>(&self, key: impl AsRef<str>) -> ActorRef<A> {
-        ActorRef::on(&self.shared, key.as_ref())
+        ActorRef::on(self.shared(), key.as_ref())
     }
 
     /// The actor of type `A` with this key, if the key can be one and the node hosts such actors.
@@ -45,7 +49,7 @@ impl Node {
 
     /// The actor of a kind that is only known by name.
     pub fn actor_ref(&self, kind: &str, key: &str) -> UntypedRef {
-        UntypedRef::on(&self.shared, kind, key)
+        UntypedRef::on(self.shared(), kind, key)
     }
 
     /// Runs a task beside an actor, on its arbiter: calls between the two cross no thread. The task ends with the
@@ -63,23 +67,24 @@ impl Node {
         A: VirtualActor,
         F: Future<Output = ()> + 'static,
     {
-        let arbiter = self.shared.arbiter_of(actor.id()?.stable_hash());
+        let node = self.shared();
+        let arbiter = node.arbiter_of(actor.id()?.stable_hash());
         // Always through the queue: on the present arbiter, too, the task must belong to the node.
-        self.shared.enter_work(arbiter, move |local| {
+        node.enter_work(arbiter, move |local| {
             if !local.is_closed() {
                 local.node().env().spawn(Box::pin(async move { task().await }));
             }
         })
     }
 
-    /// The node's id, drawn when it started.
+    /// The node's id, drawn when it started and when it rejoined.
     pub fn id(&self) -> NodeId {
-        self.shared.id()
+        self.shared().id()
     }
 
     /// Where other nodes reach it; port 0 without a transport.
     pub fn address(&self) -> NodeAddress {
-        self.shared.info().address
+        self.shared().info().address
     }
 
     /// The namespace of its actors.
@@ -89,17 +94,17 @@ impl Node {
 
     /// The actor of the node's transport; `None` without one.
     pub fn transport(&self) -> Option<Addr<TransportActor>> {
-        self.shared.remoting().transport().cloned()
+        self.shared().remoting().transport().cloned()
     }
 
     /// The nodes of the cluster as this one sees them, itself included, in the order of their ids.
     pub fn members(&self) -> Vec<ClusterMember> {
-        self.shared.members().view().members.values().cloned().collect()
+        self.shared().members().view().members.values().cloned().collect()
     }
 
     /// The node that leads the cluster, as this one sees it; none without a transport.
     pub fn leader(&self) -> Option<NodeId> {
-        self.shared.members().view().leader
+        self.shared().members().view().leader
     }
 
     /// What happens in the node.
@@ -112,15 +117,16 @@ impl Node {
         self.shared.settings()
     }
 
-    pub(crate) const fn shared(&self) -> &Arc<NodeShared> {
-        &self.shared
+    /// Its present life.
+    pub(crate) fn shared(&self) -> &Arc<NodeShared> {
+        self.shared.present()
     }
 }
 
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Node")
-            .field("id", &self.shared.id())
+            .field("id", &self.shared().id())
             .field("namespace", self.shared.namespace())
             .finish()
     }

@@ -4,9 +4,12 @@ mod builder;
 mod error;
 mod gate;
 mod handle;
+mod keeper;
 mod kinds;
+mod lives;
 mod shared;
 mod signals;
+mod spec;
 mod stop;
 
 pub use builder::NodeBuilder;
@@ -14,4 +17,5 @@ pub use error::{StartError, StopError};
 pub(crate) use gate::Gate;
 pub use handle::Node;
 pub(crate) use kinds::{KindShared, KindSpec, MessageEntry, TypedKind};
+pub(crate) use lives::Lives;
 pub(crate) use shared::{NodeShared, SHARDS, arbiter_of_shard, shard_of};

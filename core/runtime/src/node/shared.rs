@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use archipelago_protocol::activation::DeactivateReason;
 use archipelago_protocol::call::CallError;
@@ -12,7 +11,7 @@ use archipelago_protocol::identity::{Kind, Namespace, NodeId};
 use archipelago_protocol::time::Millis;
 use metrics::counter;
 
-use super::{Gate, KindShared};
+use super::{Gate, KindShared, Lives};
 use crate::arbiter::{ArbiterLocal, ArbiterShared, Entry, local};
 use crate::catalog::Target;
 use crate::cluster::Members;
@@ -23,7 +22,7 @@ use crate::remote::{Peer, Remoting, Services};
 use crate::session::SessionState;
 use crate::settings::NodeSettings;
 
-/// The shared part of a node; every handle and ref points to it.
+/// The shared part of one life of a node; every handle and ref points to one.
 pub(crate) struct NodeShared {
     pub(super) id: NodeId,
     pub(super) namespace: Namespace,
@@ -36,11 +35,13 @@ pub(crate) struct NodeShared {
     pub(super) gate: Gate,
     pub(super) session: tokio::sync::watch::Sender<SessionState>,
     pub(super) events: EventStream,
-    pub(super) named: NamedActors,
-    pub(super) stopping: AtomicBool,
+    pub(super) named: Arc<NamedActors>,
     pub(super) remoting: Remoting,
     pub(super) members: Members,
     pub(super) services: Services,
+    pub(super) lives: Arc<Lives>,
+    /// The life after this one, once it has begun.
+    pub(super) successor: OnceLock<Arc<NodeShared>>,
 }
 
 /// The shard of the actors with this hash: the same on every node.
@@ -74,7 +75,7 @@ impl NodeShared {
 
     /// Whether the node takes nothing new.
     pub(crate) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
+        self.lives.is_stopping()
     }
 
     pub(crate) fn arbiter(&self, index: u16) -> &ArbiterShared {
@@ -166,7 +167,10 @@ impl NodeShared {
     pub(crate) fn give_up(&self, reason: &str) {
         self.gate.set(Millis::ZERO, Millis::ZERO);
         tracing::error!(node = %self.id, reason, "the node gives its session up");
-        self.events.publish(Event::SessionLost { node: self.id, reason: reason.to_owned() });
+        // A session that never came about is a failed start, which its starter is told.
+        if *self.session.borrow() != SessionState::Opening {
+            self.events.publish(Event::SessionLost { node: self.id, reason: reason.to_owned() });
+        }
         self.session.send_replace(SessionState::Lost(reason.to_owned()));
         self.wake_arbiters();
     }
@@ -211,7 +215,7 @@ impl NodeShared {
         &self.events
     }
 
-    pub(crate) const fn named(&self) -> &NamedActors {
+    pub(crate) fn named(&self) -> &NamedActors {
         &self.named
     }
 
@@ -222,6 +226,11 @@ impl NodeShared {
     /// The nodes of the cluster.
     pub(crate) const fn members(&self) -> &Members {
         &self.members
+    }
+
+    /// What this life has in common with the others of its node.
+    pub(crate) const fn lives(&self) -> &Arc<Lives> {
+        &self.lives
     }
 
     pub(crate) const fn services(&self) -> &Services {

@@ -3,11 +3,10 @@
 use archipelago_protocol::time::Millis;
 
 use super::{Node, StopError};
-use crate::session::SessionState;
 
 impl Node {
     /// Serves until SIGINT or SIGTERM comes, then stops as [`stop`](Node::stop) does. Ends early if the node loses
-    /// its session.
+    /// its session and may not rejoin.
     ///
     /// # Errors
     ///
@@ -28,18 +27,14 @@ impl Node {
         }
     }
 
-    /// Waits until the node loses its session, and says why.
+    /// Waits until the node has lost its session for good, and says why: it is not to rejoin, or is being stopped. A loss
+    /// that the node comes back from shows in its [events](Node::events) only.
     pub async fn session_lost(&self) -> String {
-        let mut session = self.shared.session().subscribe();
-        let found = session.wait_for(|state| matches!(state, SessionState::Lost(_))).await;
-        match found.as_deref() {
-            Ok(SessionState::Lost(reason)) => reason.clone(),
-            _ => std::future::pending().await,
-        }
+        self.shared().lives().session_lost().await
     }
 
     /// Until when the node may start work under its session, as a length from now; zero if it may not.
     pub fn serving_for(&self) -> Millis {
-        self.shared.gate().serve_until().since(self.shared.env().now())
+        self.shared().gate().serve_until().since(self.shared().env().now())
     }
 }

@@ -1,7 +1,5 @@
 //! Stopping a node: finish the work, let the actors go, give back what it owned.
 
-use std::sync::atomic::Ordering;
-
 use archipelago_protocol::time::Millis;
 use futures_util::future::join_all;
 use tokio::sync::oneshot;
@@ -21,10 +19,11 @@ impl Node {
     ///
     /// [`StopError::Unfinished`] counts what the budget was too short for; the node has stopped all the same.
     pub async fn stop(&self) -> Result<(), StopError> {
-        let node = &self.shared;
-        if node.stopping.swap(true, Ordering::AcqRel) {
+        if !self.shared().lives().begin_stop() {
             return Err(StopError::Twice);
         }
+        // There is no further life from here on.
+        let node = self.shared();
         node.events().publish(Event::NodeStopping { node: node.id() });
         node.members().plan(Plan::Leave);
         let until = node.env().now() + node.settings().stop_budget;
@@ -44,6 +43,9 @@ impl Node {
         }
         let limit = if stuck { Millis::ZERO } else { PART_LIMIT };
         part(node, limit).await;
+        if !node.lives().keeper_over(node.env(), PART_LIMIT).await {
+            tracing::warn!(node = %node.id(), "what was begun to rejoin has not ended in time");
+        }
         summed_up(node, drained)
     }
 }

@@ -120,7 +120,7 @@ impl<A: VirtualActor> ActorRef<A> {
     ///
     /// [`CallError`] if the ref cannot be used at all.
     pub fn deactivate(&self) -> Result<(), CallError> {
-        let route = self.binding.route()?;
+        let route = self.binding.route()?.in_present_life();
         route.node.leave(route.kind, route.target.clone(), DeactivateReason::Requested);
         Ok(())
     }

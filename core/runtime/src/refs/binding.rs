@@ -36,6 +36,13 @@ pub(crate) struct Route<'a> {
     pub(crate) target: &'a Target,
 }
 
+impl Route<'_> {
+    /// The same in the present life of the node: kinds and arbiters have the same numbers in all of them.
+    pub(crate) fn in_present_life(&self) -> Self {
+        Self { node: self.node.present(), ..*self }
+    }
+}
+
 impl Binding {
     /// The actor of `kind` with `key` in the namespace of `node`. What is wrong with the names shows when the
     /// ref is used.

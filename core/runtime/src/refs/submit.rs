@@ -55,7 +55,16 @@ pub(crate) fn tell<R: Send + 'static>(
     options: CallOptions,
     job: impl Submit<R>,
 ) -> Result<(), CallError> {
-    let Route { node, kind, arbiter, target } = to.route()?;
+    tell_on(&to.route()?, flags, options, job)
+}
+
+fn tell_on<R: Send + 'static>(
+    route: &Route<'_>,
+    flags: MessageFlags,
+    options: CallOptions,
+    job: impl Submit<R>,
+) -> Result<(), CallError> {
+    let Route { node, kind, arbiter, target } = *route;
     let scope = inherited_by_tell();
     let inside = scope.is_some();
     let scope = with_trace(scope, options.trace);
@@ -71,6 +80,7 @@ pub(crate) fn tell<R: Send + 'static>(
     };
     match local(node, arbiter) {
         Some(local) => job.submit(kind, target, head, None, &local),
+        None if node.has_successor() => tell_on(&route.in_present_life(), flags, options, job),
         None => {
             let target = target.clone();
             node.enter_work(arbiter, move |local| {
@@ -118,6 +128,7 @@ fn ask_on<R: Send + 'static>(
                 Err(error) => Call::failed(error),
             }
         }
+        None if node.has_successor() => ask_on(&route.in_present_life(), flags, options, job),
         None => {
             let (caller, answer) = answer_channel();
             let target = target.clone();

@@ -1,7 +1,7 @@
 //! A way to other nodes for parts that exist before the node does, such as a store that another node serves.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use archipelago_protocol::call::{CallError, Outcome};
 use archipelago_protocol::identity::NodeAddress;
@@ -14,7 +14,7 @@ use crate::node::NodeShared;
 /// Asks services of other nodes. Usable once the node it was given to has opened its transport.
 #[derive(Clone, Default)]
 pub struct Connector {
-    node: Arc<OnceLock<Weak<NodeShared>>>,
+    node: Arc<RwLock<Weak<NodeShared>>>,
 }
 
 /// Why a service was not asked, or did not answer.
@@ -41,9 +41,13 @@ impl Connector {
         Self::default()
     }
 
+    /// Gives it to a node, or to the next life of its node.
     pub(crate) fn belongs_to(&self, node: &Arc<NodeShared>) {
-        // A connector is handed to one node.
-        let _ = self.node.set(Arc::downgrade(node));
+        *self.node.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(node);
+    }
+
+    fn node(&self) -> Option<Arc<NodeShared>> {
+        self.node.read().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
     /// Asks service `number` of the node at `address`, `timeout` at most.
@@ -58,8 +62,7 @@ impl Connector {
         request: Bytes,
         timeout: Millis,
     ) -> Result<Bytes, AskError> {
-        let node =
-            self.node.get().and_then(Weak::upgrade).ok_or_else(|| not_sent("the node does not run"))?;
+        let node = self.node().ok_or_else(|| not_sent("the node does not run"))?;
         let until = node.env().now() + timeout;
         let met = within(node.env(), timeout, node.remoting().meet(address)).await;
         let peer =
@@ -70,7 +73,7 @@ impl Connector {
 
     /// Makes the node stop serving at once: what its session stood on is gone.
     pub fn give_up(&self, reason: &str) {
-        if let Some(node) = self.node.get().and_then(Weak::upgrade) {
+        if let Some(node) = self.node() {
             node.give_up(reason);
         }
     }
@@ -89,6 +92,6 @@ fn answer_error(error: CallError) -> AskError {
 
 impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connector").field("belongs", &self.node.get().is_some()).finish()
+        f.debug_struct("Connector").field("belongs", &self.node().is_some()).finish()
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Remoting {
     locator: Arc<dyn Locator>,
     /// The ports of our arbiters, in the order of [`Seat::place`]; zero until they are open.
     seats: Mutex<Vec<u16>>,
+    /// The ports of the life before.
+    earlier_ports: Vec<u16>,
     control: OnceLock<Addr<TransportActor>>,
     connected: AtomicI64,
     /// Somebody takes envelopes that no registered actor takes.
@@ -32,9 +34,10 @@ pub(crate) struct Remoting {
 }
 
 impl Remoting {
-    /// Of a node with so many data arbiters.
-    pub(crate) fn new(locator: Arc<dyn Locator>, data_arbiters: usize) -> Self {
+    /// Of a node with so many data arbiters, which had these `ports` in its last life.
+    pub(crate) fn new(locator: Arc<dyn Locator>, data_arbiters: usize, ports: Vec<u16>) -> Self {
         Self {
+            earlier_ports: ports,
             book: PeerBook::default(),
             locator,
             seats: Mutex::new(vec![0; data_arbiters + 1]),
@@ -58,6 +61,17 @@ impl Remoting {
         if let Some(place) = seats.get_mut(seat.place()) {
             *place = port;
         }
+    }
+
+    /// The ports of this life, or those it would have liked to have.
+    pub(crate) fn ports(&self) -> Vec<u16> {
+        let seats = self.seats();
+        if seats.contains(&0) && !self.earlier_ports.is_empty() { self.earlier_ports.clone() } else { seats }
+    }
+
+    /// The port of an arbiter in the life before, if there was one.
+    pub(super) fn earlier_port(&self, seat: Seat) -> Option<u16> {
+        self.earlier_ports.get(seat.place()).copied().filter(|port| *port != 0)
     }
 
     fn seats(&self) -> Vec<u16> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use actix::{Actor, Addr};
 use archipelago_protocol::call::{CallError, Queue};
-use archipelago_protocol::contract::{CloseCode, CloseReason, Endpoint};
+use archipelago_protocol::contract::{CloseCode, CloseReason, Endpoint, Transport};
 use archipelago_protocol::identity::{NodeAddress, NodeId};
 use archipelago_protocol::link::{Dropped, Expired, WindowSettings};
 use archipelago_protocol::peer::{ConnectionId, Seat};
@@ -57,10 +57,7 @@ impl SeatLocal {
         sink: Rc<dyn FrameSink>,
     ) -> Result<Option<Rc<Self>>, StartError> {
         let Some(transport) = node.env().transport() else { return Ok(None) };
-        let at = listen_at(node, seat)?;
-        let opened = transport.open(&at).await;
-        let endpoint: Arc<dyn Endpoint> =
-            opened.map_err(|error| StartError::Transport { reason: error.to_string() })?.into();
+        let endpoint: Arc<dyn Endpoint> = open_endpoint(&*transport, node, seat).await?.into();
         node.remoting().took_seat(seat, endpoint.address().port());
         let local = Rc::new(Self {
             node: Arc::clone(node),
@@ -283,6 +280,25 @@ fn no_connection(lane: &Lane) -> CallError {
 }
 
 /// The ports of the data arbiters follow that of the control arbiter.
+/// Opens the endpoint of an arbiter. Where the machine may choose the port, it is that of the life before if possible, so
+/// that others find the node again.
+async fn open_endpoint(
+    transport: &dyn Transport,
+    node: &NodeShared,
+    seat: Seat,
+) -> Result<Box<dyn Endpoint>, StartError> {
+    let at = listen_at(node, seat)?;
+    let earlier = node.remoting().earlier_port(seat).filter(|_| at.port() == 0);
+    if let Some(again) = earlier.and_then(|port| NodeAddress::new(at.host(), port).ok()) {
+        match transport.open(&again).await {
+            Ok(endpoint) => return Ok(endpoint),
+            Err(error) => tracing::warn!(%again, %error, "an earlier port is not free"),
+        }
+    }
+    let opened = transport.open(&at).await;
+    opened.map_err(|error| StartError::Transport { reason: error.to_string() })
+}
+
 fn listen_at(node: &NodeShared, seat: Seat) -> Result<NodeAddress, StartError> {
     let bind = &node.settings().remote.bind;
     if bind.port() == 0 {

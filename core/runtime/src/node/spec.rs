@@ -1,0 +1,124 @@
+//! What a node is built from, and beginning a life of it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use archipelago_protocol::contract::Directory;
+use archipelago_protocol::identity::{Kind, Namespace, NodeId};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::{Gate, KindShared, Lives, NodeShared, StartError};
+use crate::arbiter::{self, ArbiterShared, Entry};
+use crate::cluster::Members;
+use crate::env::{ArbiterMain, ArbiterRole, Departure, Environment, Stay};
+use crate::events::EventStream;
+use crate::named::NamedActors;
+use crate::remote::{Connector, Locator, Remoting, Services};
+use crate::session::{self, SessionState};
+use crate::settings::NodeSettings;
+
+/// Everything that outlives the lives of a node.
+pub(super) struct Spec {
+    pub(super) namespace: Namespace,
+    pub(super) settings: NodeSettings,
+    pub(super) data_arbiters: u16,
+    pub(super) env: Arc<dyn Environment>,
+    pub(super) directory: Arc<dyn Directory>,
+    pub(super) kinds: Vec<Arc<KindShared>>,
+    pub(super) locator: Arc<dyn Locator>,
+    pub(super) services: Services,
+    pub(super) connectors: Vec<Connector>,
+    pub(super) events: EventStream,
+    pub(super) named: Arc<NamedActors>,
+}
+
+/// One life of a node.
+pub(super) struct Life {
+    pub(super) node: Arc<NodeShared>,
+    /// Complete once nothing of it runs.
+    pub(super) departure: Departure,
+    /// What it needs to begin.
+    birth: Option<(Vec<mpsc::Receiver<Entry>>, Stay)>,
+}
+
+impl Spec {
+    /// A life under a new id that has not begun. If the configuration leaves the choice of ports to the machine, it takes
+    /// `ports` when they are free: those of the life before.
+    pub(super) fn life(&self, lives: &Arc<Lives>, ports: Vec<u16>) -> Life {
+        let new = |_| ArbiterShared::new(self.settings.ingress);
+        let (arbiters, entries) = (0..self.data_arbiters).map(new).unzip();
+        let by_name = |kind: &Arc<KindShared>| -> (Kind, u32) { (kind.kind().clone(), kind.index()) };
+        let node = Arc::new(NodeShared {
+            id: NodeId::new(self.env.random().max(1)),
+            namespace: self.namespace.clone(),
+            kinds_by_name: self.kinds.iter().map(by_name).collect::<BTreeMap<_, _>>(),
+            kinds: self.kinds.clone(),
+            arbiters,
+            gate: Gate::default(),
+            session: watch::channel(SessionState::Opening).0,
+            events: self.events.clone(),
+            named: Arc::clone(&self.named),
+            remoting: Remoting::new(Arc::clone(&self.locator), usize::from(self.data_arbiters), ports),
+            members: Members::default(),
+            services: self.services.clone(),
+            settings: self.settings.clone(),
+            env: Arc::clone(&self.env),
+            directory: Arc::clone(&self.directory),
+            lives: Arc::clone(lives),
+            successor: OnceLock::new(),
+        });
+        self.connectors.iter().for_each(|connector| connector.belongs_to(&node));
+        let (stay, departure) = Stay::begin();
+        Life { node, departure, birth: Some((entries, stay)) }
+    }
+}
+
+impl Life {
+    /// Opens the session and starts the arbiters. Dropping this, or what it returns, ends them again.
+    pub(super) async fn begin(&mut self) -> Result<Unfinished, StartError> {
+        let unfinished = Unfinished(Some(Arc::clone(&self.node)));
+        let (entries, stay) = self.birth.take().unwrap_or_else(|| (Vec::new(), Stay::begin().0));
+        session::start(&self.node, &stay).await?;
+        session::opened(&self.node).await?;
+        for (index, entries) in (0_u16..).zip(entries) {
+            if let Err(error) = start_arbiter(&self.node, index, entries, &stay).await {
+                session::close(&self.node).await;
+                return Err(error);
+            }
+        }
+        Ok(unfinished)
+    }
+}
+
+/// A start under way. If it is dropped, the session is given back: otherwise it would beat on for a node that nobody
+/// has.
+pub(super) struct Unfinished(Option<Arc<NodeShared>>);
+
+impl Unfinished {
+    /// Somebody has the node.
+    pub(super) fn finish(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(node) = &self.0 {
+            session::begin_close(node);
+        }
+    }
+}
+
+async fn start_arbiter(
+    node: &Arc<NodeShared>,
+    index: u16,
+    entries: mpsc::Receiver<Entry>,
+    stay: &Stay,
+) -> Result<(), StartError> {
+    let role = ArbiterRole::Data(index);
+    let (ready, is_ready) = oneshot::channel::<Result<(), StartError>>();
+    let shared = Arc::clone(node);
+    let main = ArbiterMain::new(move || Box::pin(arbiter::run(shared, index, entries, ready)));
+    node.env().start_arbiter(role, main.holding(stay.clone()))?;
+    is_ready.await.unwrap_or_else(|_| Err(StartError::Arbiter { role: role.to_string() }))
+}
