@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use archipelago::prelude::*;
-use archipelago::{CallError, Event, Notice, StartError};
+use archipelago::{CallError, Event, Notice};
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::NodeSettings;
 use archipelago_sim::{Faults, Simulation, World};
