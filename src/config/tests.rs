@@ -93,12 +93,13 @@ fn each_layer_wins_over_the_weaker_ones() {
 /// Proves: R435, R436, R438
 #[test]
 fn namespace_call_timeout_and_lease_are_settings() {
-    let text = "namespace = 'shop'\ncalls.timeout = '250ms'\nsession = { ttl = '10s', heartbeat = '3s' }\n";
+    let text = "namespace = 'shop'\ncalls.timeout = '250ms'\nsession = { ttl = '10s', heartbeat = '3s', rejoin = false }\n";
     let settings = Directory::new("named").with("archipelago.toml", text).loader().load().unwrap();
     assert_eq!(settings.namespace.as_str(), "shop");
     assert_eq!(settings.calls.timeout, Duration::from_millis(250));
     assert_eq!(settings.session.ttl(), Duration::from_secs(10));
     assert_eq!(settings.session.heartbeat(), Duration::from_secs(3));
+    assert!(!settings.session.rejoins() && Settings::default().session.rejoins());
 }
 
 /// Proves: R437
