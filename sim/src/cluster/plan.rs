@@ -71,9 +71,7 @@ impl Plan {
             clients_per_node: 1 + rng.below(2),
             keys: 1 + rng.below(8),
             arbiters: (0..nodes).map(|_| u16::try_from(1 + rng.below(2)).unwrap_or(1)).collect(),
-            ppm: (0..nodes)
-                .map(|_| if skewed { [0, 15_000, -15_000][rng.index(3)] } else { 0 })
-                .collect(),
+            ppm: (0..nodes).map(|_| if skewed { [0, 15_000, -15_000][rng.index(3)] } else { 0 }).collect(),
             strategy: Strategy::ALL[rng.index(4)],
             idle_after: [200, 3_000][rng.index(2)],
             silence: [800, 2_500][rng.index(2)],

@@ -268,7 +268,9 @@ impl Truth {
         let generation = self.lock().activations[index(activation)].generation;
         let owned = generation.is_some_and(|generation| self.beats.is_owner(record, node, generation));
         self.check(Invariant::ServerIsRecorded, owned, || {
-            format!("{actor:?} starts {ticket} in life {life} at {generation:?}, of which the store knows nothing")
+            format!(
+                "{actor:?} starts {ticket} in life {life} at {generation:?}, of which the store knows nothing"
+            )
         });
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use archipelago_protocol::identity::{NodeAddress, NodeId, NodeInfo, OwnedKey};
 use archipelago_protocol::link::Hint;
 use archipelago_protocol::placement::{Candidate, Wanted};
-use archipelago_protocol::session::Session;
 use tokio::sync::oneshot;
 
 use crate::node::{KindShared, NodeShared};
@@ -52,7 +51,7 @@ async fn at(node: &Arc<NodeShared>, shard: Shard, location: Location) -> Found {
     match at {
         // The record alone grants nothing: it may be left over from a claim whose answer was lost.
         Place::Node(id) if id == node.id() => place_here(node, shard).await.map_or(Found::NotYet, Found::At),
-        Place::Node(owner) => reached(node, Hint { owner, generation }).await,
+        Place::Node(owner) => reached(node, shard, Hint { owner, generation }).await,
         Place::Address(address) => match met(node.remoting().meet_serving(address).await) {
             Some(owner) => Found::At(Hint { owner, generation }),
             None => Found::NotYet,
@@ -70,7 +69,7 @@ async fn find_an_owner(node: &Arc<NodeShared>, shard: Shard, key: &OwnedKey) -> 
         };
         match placed {
             Some(hint) if hint.owner == node.id() => return Found::At(hint),
-            Some(hint) => return reached(node, hint).await,
+            Some(hint) => return reached(node, shard, hint).await,
             None => tracing::debug!(%key, %candidate, "a node did not take a shard"),
         }
     }
@@ -137,7 +136,7 @@ async fn place_there(node: &Arc<NodeShared>, shard: Shard, candidate: NodeId) ->
 }
 
 /// Makes sure that the owner is known with all its arbiters.
-async fn reached(node: &Arc<NodeShared>, hint: Hint) -> Found {
+async fn reached(node: &Arc<NodeShared>, shard: Shard, hint: Hint) -> Found {
     if node.remoting().transport().is_none() {
         return Found::OutOfReach(hint.owner);
     }
@@ -156,11 +155,21 @@ async fn reached(node: &Arc<NodeShared>, hint: Hint) -> Found {
         None => None,
     };
     if met.is_none() {
-        // It may be gone for good: then somebody must notice, and it may have to be us.
-        node.members().blocked_by(Session { id: hint.owner, ttl: node.settings().session_ttl });
+        blocked(node, shard, hint.owner).await;
         return Found::NotYet;
     }
     Found::At(hint)
+}
+
+/// The owner may be gone for good: then somebody must notice, and it may have to be us. How long its session lives stands in
+/// the record, and nowhere else: this node's own setting says nothing about it.
+async fn blocked(node: &Arc<NodeShared>, shard: Shard, owner: NodeId) {
+    let Some(key) = node.key_of(shard) else { return };
+    match node.directory().lookup(&key).await {
+        Ok(Some(record)) if record.placement.node == owner => node.members().blocked_by(record.session()),
+        Ok(_) => {}
+        Err(error) => tracing::debug!(%key, %error, "look-up unanswered"),
+    }
 }
 
 /// The node `id`, if it is the one that listens at `address`.
