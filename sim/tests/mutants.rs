@@ -122,7 +122,10 @@ fn a_lost_race_that_serves_is_found() {
 
 #[test]
 fn suspicion_taken_for_death_is_found() {
-    is_found_in_a_cluster(Mutant::SuspicionTakenForDeath, &[Invariant::EndedSessionIsSilent]);
+    is_found_in_a_cluster(
+        Mutant::SuspicionTakenForDeath,
+        &[Invariant::EndedSessionIsSilent, Invariant::AtMostOneActivation],
+    );
 }
 
 #[test]

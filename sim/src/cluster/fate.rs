@@ -7,7 +7,7 @@ use archipelago_backend_conformance::{Faults, Rng};
 use archipelago_protocol::time::Millis;
 
 use super::eyes::meet;
-use super::plan::Plan;
+use super::plan::{Plan, TTL};
 use super::span::Home;
 use super::truth::Truth;
 use crate::clock::TrueClock;
@@ -67,6 +67,9 @@ impl Fate {
             }
         }
         self.down_until.fill(Duration::ZERO);
+        self.mend().await;
+        // A session may have been beyond help already when the store came back.
+        TrueClock::sleep(TTL.to_duration()).await;
         self.mend().await;
     }
 

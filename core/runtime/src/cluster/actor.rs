@@ -211,7 +211,11 @@ impl Cluster {
         self.apply(MembershipEvent::DirectoryListed, ctx);
     }
 
+    /// A poster may be left over: written late, or never taken down.
     fn announced(&mut self, info: NodeInfo, ctx: &mut Context<Self>) {
+        if self.is_removed(info.id) {
+            return;
+        }
         if self.announced.insert(info.id, info.clone()).is_none() {
             self.node.events().publish(Event::MemberJoined { member: info.clone() });
         }
@@ -247,9 +251,19 @@ impl Cluster {
         self.show();
     }
 
+    /// Whether the members have agreed that this node is gone for ever.
+    fn is_removed(&self, id: NodeId) -> bool {
+        self.membership.as_ref().is_some_and(|membership| membership.view().is_buried(id))
+    }
+
     // ---- showing ----
 
-    fn show(&self) {
+    fn show(&mut self) {
+        let removed: Vec<NodeId> =
+            self.announced.keys().filter(|id| self.is_removed(**id)).copied().collect();
+        for member in removed.into_iter().filter_map(|id| self.announced.remove(&id)) {
+            self.node.events().publish(Event::MemberGone { member });
+        }
         let view = View {
             members: self.announced.values().map(|info| (info.id, self.member(info))).collect(),
             leader: self.membership.as_ref().and_then(Membership::leader),
