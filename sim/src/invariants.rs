@@ -47,6 +47,14 @@ pub enum Invariant {
     BuffersAreBounded,
     /// No task and no connection of a node outlives it.
     NothingOutlivesItsNode,
+    /// Whoever handles a message is the owner at its generation, as the store says at that moment.
+    ServerIsRecorded,
+    /// Nobody handles a message whose session has ended in the store.
+    EndedSessionIsSilent,
+    /// A session that has ended is never written to again.
+    EndedNeverComesBack,
+    /// Once nothing is wrong any more, every node soon sees all nodes up and answering, and the same leader.
+    ViewsConverge,
 }
 
 impl Invariant {
@@ -89,6 +97,30 @@ impl Invariant {
         Self::NothingOutlivesItsNode,
     ];
 
+    /// Those that the workload of a cluster looks at.
+    pub const CLUSTER: &[Self] = &[
+        Self::AtMostOneActivation,
+        Self::OneMessageAtATime,
+        Self::FifoPerSender,
+        Self::NoAcceptedMessageLost,
+        Self::NoMessageHandledTwice,
+        Self::NotStartedIsTrue,
+        Self::StartedIsTrue,
+        Self::EveryCallEndsByItsDeadline,
+        Self::CompletionExactlyOnce,
+        Self::AckedValueAttempted,
+        Self::CatalogIsConsistent,
+        Self::NothingStartsAfterTheSession,
+        Self::NothingRunsAfterTheFence,
+        Self::GenerationGrows,
+        Self::HealsAfterFaults,
+        Self::NothingOutlivesItsNode,
+        Self::ServerIsRecorded,
+        Self::EndedSessionIsSilent,
+        Self::EndedNeverComesBack,
+        Self::ViewsConverge,
+    ];
+
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -111,6 +143,10 @@ impl Invariant {
             Self::HealsAfterFaults => "heals_after_faults",
             Self::BuffersAreBounded => "buffers_are_bounded",
             Self::NothingOutlivesItsNode => "nothing_outlives_its_node",
+            Self::ServerIsRecorded => "server_is_recorded",
+            Self::EndedSessionIsSilent => "ended_session_is_silent",
+            Self::EndedNeverComesBack => "ended_never_comes_back",
+            Self::ViewsConverge => "views_converge",
         }
     }
 }

@@ -11,6 +11,7 @@
 //! What runs inside must not start threads, read real clocks, or iterate over `HashMap`s.
 
 mod clock;
+mod cluster;
 mod env;
 mod invariants;
 mod meters;
@@ -27,12 +28,13 @@ mod world;
 pub use archipelago_backend_conformance::{Faults, Rng};
 pub use archipelago_memory::{DialAnswer, Link, NetworkSettings, Stats as NetworkStats};
 pub use clock::TrueClock;
+pub use cluster::run_cluster_seed;
 pub use env::SimEnvironment;
 pub use invariants::{Invariant, Violation};
 #[cfg(feature = "mutants")]
 pub use mutants::set_network_mutant;
 pub use remote::run_remote_seed;
-pub use sometimes::{POINTS, REMOTE_POINTS, is_point, note_point};
+pub use sometimes::{CLUSTER_POINTS, POINTS, REMOTE_POINTS, is_point, note_point};
 pub use sweep::{Sweep, Workload};
 pub use workload::{Outcome, run_seed};
 pub use world::{Run, Simulation, World, bind_of};

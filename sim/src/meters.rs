@@ -23,6 +23,17 @@ impl Meters {
         self.of(name).sum()
     }
 
+    /// The sum of all counters of this name that have this label.
+    pub(crate) fn labelled(&self, name: &str, label: &str) -> u64 {
+        let cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = |key: &&String| {
+            let labels = key.strip_prefix(name).and_then(|rest| rest.strip_prefix('|'));
+            labels.is_some_and(|labels| labels.split(',').any(|one| one == label))
+        };
+        let found = cells.keys().filter(wanted).map(|key| cells[key].load(Ordering::Relaxed));
+        found.sum()
+    }
+
     fn of(&self, name: &str) -> impl Iterator<Item = u64> {
         let cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
         let prefix = format!("{name}|");

@@ -7,13 +7,13 @@ thread_local! {
     static FIRED: RefCell<BTreeSet<&'static str>> = const { RefCell::new(BTreeSet::new()) };
 }
 
-/// Notes that a named place was reached in this run. The name must be one of [`POINTS`](crate::POINTS) or
-/// [`REMOTE_POINTS`](crate::REMOTE_POINTS).
+/// Notes that a named place was reached in this run. The name must be one of [`POINTS`](crate::POINTS),
+/// [`REMOTE_POINTS`](crate::REMOTE_POINTS) or [`CLUSTER_POINTS`](crate::CLUSTER_POINTS).
 #[macro_export]
 macro_rules! sometimes {
     ($name:literal) => {{
         const {
-            assert!($crate::is_point($name), "the name is not listed in POINTS or REMOTE_POINTS");
+            assert!($crate::is_point($name), "the name is listed nowhere");
         }
         $crate::note_point($name);
     }};
@@ -30,10 +30,10 @@ pub(crate) fn take_fired() -> BTreeSet<&'static str> {
     FIRED.take()
 }
 
-/// True if `name` is one of [`POINTS`] or [`REMOTE_POINTS`].
+/// True if `name` is one of [`POINTS`], [`REMOTE_POINTS`] or [`CLUSTER_POINTS`].
 #[doc(hidden)]
 pub const fn is_point(name: &str) -> bool {
-    contains(&POINTS, name) || contains(&REMOTE_POINTS, name)
+    contains(&POINTS, name) || contains(&REMOTE_POINTS, name) || contains(&CLUSTER_POINTS, name)
 }
 
 const fn contains(points: &[&str], name: &str) -> bool {
@@ -115,4 +115,18 @@ pub const REMOTE_POINTS: [&str; 17] = [
     "session lost under remote traffic",
     "unsent calls survived a reconnect",
     "window full",
+];
+
+/// Every place that a sweep of a cluster must have reached.
+pub const CLUSTER_POINTS: [&str; 10] = [
+    "late write applied to a cluster",
+    "message returned by a leaving node",
+    "node left under load",
+    "node suspected and cleared",
+    "node woke up after its session",
+    "race for a shard lost",
+    "session ended by a monitor",
+    "session lost under load",
+    "shard placed by request of another node",
+    "shard taken over after a crash",
 ];

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::cluster::run_cluster_seed;
 use crate::invariants::Invariant;
 use crate::remote::run_remote_seed;
-use crate::sometimes::{POINTS, REMOTE_POINTS};
+use crate::sometimes::{CLUSTER_POINTS, POINTS, REMOTE_POINTS};
 use crate::workload::{Outcome, run_seed};
 
 /// What the seeds of a sweep do.
@@ -16,12 +17,14 @@ pub enum Workload {
     Local,
     /// Three nodes that talk to each other over a network that fails.
     Remote,
+    /// Three to five nodes that all host the same kinds, and come and go.
+    Cluster,
 }
 
 impl Workload {
     /// The workload with this name.
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Local, Self::Remote].into_iter().find(|workload| workload.name() == name)
+        [Self::Local, Self::Remote, Self::Cluster].into_iter().find(|workload| workload.name() == name)
     }
 
     /// Its name.
@@ -29,6 +32,7 @@ impl Workload {
         match self {
             Self::Local => "local",
             Self::Remote => "remote",
+            Self::Cluster => "cluster",
         }
     }
 
@@ -37,6 +41,7 @@ impl Workload {
         match self {
             Self::Local => run_seed(seed, length),
             Self::Remote => run_remote_seed(seed, length),
+            Self::Cluster => run_cluster_seed(seed, length),
         }
     }
 
@@ -44,6 +49,7 @@ impl Workload {
         match self {
             Self::Local => Invariant::LOCAL,
             Self::Remote => Invariant::REMOTE,
+            Self::Cluster => Invariant::CLUSTER,
         }
     }
 
@@ -51,6 +57,7 @@ impl Workload {
         match self {
             Self::Local => &POINTS,
             Self::Remote => &REMOTE_POINTS,
+            Self::Cluster => &CLUSTER_POINTS,
         }
     }
 }
@@ -70,7 +77,7 @@ pub struct Sweep {
     pub sent: u64,
     /// How often each promise was looked at.
     pub evaluated: BTreeMap<Invariant, u64>,
-    /// The places of [`POINTS`] or [`REMOTE_POINTS`] that were reached.
+    /// The places of [`POINTS`], [`REMOTE_POINTS`] or [`CLUSTER_POINTS`] that were reached.
     pub reached: BTreeSet<&'static str>,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use archipelago_memory::Mutant as NetworkMutant;
 use archipelago_runtime::{Mutant, set_mutant};
-use archipelago_sim::{Invariant, run_remote_seed, run_seed, set_network_mutant};
+use archipelago_sim::{Invariant, run_cluster_seed, run_remote_seed, run_seed, set_network_mutant};
 
 /// Sweeps until the bug shows; it must do so as one of the promises `expected`.
 fn is_found(mutant: Mutant, expected: &[Invariant]) {
@@ -94,5 +94,58 @@ fn silence_that_nobody_notices_is_found() {
     network_bug_is_found(NetworkMutant::IgnoresSilence);
 }
 
+/// Sweeps the workload of a cluster until the bug shows; it must do so as one of the promises `expected`.
+fn is_found_in_a_cluster(mutant: Mutant, expected: &[Invariant]) {
+    set_mutant(Some(mutant));
+    let found = (1..=CLUSTER_SEEDS)
+        .find_map(|seed| run_cluster_seed(seed, LENGTH).violation.map(|violation| (seed, violation)));
+    set_mutant(None);
+    let (seed, violation) =
+        found.unwrap_or_else(|| panic!("{mutant:?} was not found in {CLUSTER_SEEDS} seeds"));
+    eprintln!("{mutant:?} found by seed {seed}: {violation}");
+    assert!(expected.contains(&violation.invariant), "{mutant:?} showed as something else: {violation}");
+}
+
+/// What falls first when two nodes serve the same.
+const TWO_OWNERS: &[Invariant] =
+    &[Invariant::ServerIsRecorded, Invariant::AtMostOneActivation, Invariant::GenerationGrows];
+
+#[test]
+fn a_claim_without_an_answer_that_serves_is_found() {
+    is_found_in_a_cluster(Mutant::ServeWithoutGrant, TWO_OWNERS);
+}
+
+#[test]
+fn a_lost_race_that_serves_is_found() {
+    is_found_in_a_cluster(Mutant::RaceLostServesAnyway, TWO_OWNERS);
+}
+
+#[test]
+fn suspicion_taken_for_death_is_found() {
+    is_found_in_a_cluster(
+        Mutant::SuspicionTakenForDeath,
+        &[Invariant::EndedSessionIsSilent, Invariant::AtMostOneActivation],
+    );
+}
+
+#[test]
+fn a_cluster_in_which_nobody_monitors_is_found() {
+    is_found_in_a_cluster(Mutant::NobodyMonitors, &[Invariant::HealsAfterFaults]);
+}
+
+#[test]
+fn a_route_that_is_never_looked_up_again_is_found() {
+    is_found_in_a_cluster(
+        Mutant::StaleRouteForEver,
+        &[Invariant::HealsAfterFaults, Invariant::NoAcceptedMessageLost],
+    );
+}
+
+#[test]
+fn a_node_that_leaves_without_a_word_is_found() {
+    is_found_in_a_cluster(Mutant::LeaveAtOnce, &[Invariant::NoAcceptedMessageLost]);
+}
+
+const CLUSTER_SEEDS: u64 = 500;
 const SEEDS: u64 = 60;
 const LENGTH: Duration = Duration::from_secs(60);

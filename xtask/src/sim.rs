@@ -32,7 +32,7 @@ pub(crate) fn sweep(workspace: &Workspace, seeds: u64) -> Outcome {
 }
 
 /// What is simulated, and for how many simulated seconds per seed.
-const WORKLOADS: [(&str, &str); 2] = [("local", "120"), ("remote", "60")];
+const WORKLOADS: [(&str, &str); 3] = [("local", "120"), ("remote", "60"), ("cluster", "60")];
 
 /// A line `figure <name> <value>`: something the program measured and wants to be remembered.
 fn is_figure(line: &str) -> bool {

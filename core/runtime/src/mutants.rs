@@ -14,14 +14,26 @@ pub enum Mutant {
     InboxForgetsOrder,
     /// A message starts while another runs.
     InterleavesAlways,
+    /// A node that leaves says goodbye to nobody.
+    LeaveAtOnce,
     /// A late reply ends whatever call has its place in the table now.
     LateReplyCompletes,
     /// A node that has lost its session lets detached handlers go on.
     NoFence,
     /// The session's deadlines are never looked at.
     NoGate,
+    /// The sessions of silent nodes are left alone.
+    NobodyMonitors,
+    /// A node serves what another one has got before it.
+    RaceLostServesAnyway,
+    /// A claim without an answer counts as granted.
+    ServeWithoutGrant,
+    /// A route that has led somewhere is never looked up again.
+    StaleRouteForEver,
     /// A call starts although it has ended.
     StartsEndedCalls,
+    /// A node that does not answer has its session ended at once.
+    SuspicionTakenForDeath,
     /// An actor is activated again before the last activation has ended.
     TwinActivation,
 }

@@ -1,5 +1,5 @@
 //! Sweeps seeds of a workload:
-//! `archipelago-sim [--workload local|remote] [--from S] [--seeds N] [--seconds T] [--replay SEED [--log true]]`.
+//! `archipelago-sim [--workload local|remote|cluster] [--from S] [--seeds N] [--seconds T] [--replay SEED [--log true]]`.
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         Err(message) => {
             eprintln!("{message}");
             eprintln!(
-                "usage: archipelago-sim [--workload local|remote] [--from S] [--seeds N] [--seconds T] [--replay SEED [--log true]]"
+                "usage: archipelago-sim [--workload local|remote|cluster] [--from S] [--seeds N] [--seconds T] [--replay SEED [--log true]]"
             );
             ExitCode::from(2)
         }
@@ -158,6 +158,7 @@ fn regressions(workload: Workload) -> Vec<u64> {
     let listed = match workload {
         Workload::Local => include_str!("../../seeds/regressions.txt"),
         Workload::Remote => include_str!("../../seeds/remote.txt"),
+        Workload::Cluster => include_str!("../../seeds/cluster.txt"),
     };
     let lines = listed.lines();
     lines.filter_map(|line| line.split('#').next()?.trim().parse().ok()).collect()

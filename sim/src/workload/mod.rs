@@ -22,7 +22,7 @@ use futures_util::future::join_all;
 use account::Account;
 use client::Client;
 use faults::{Fate, meet};
-pub(crate) use lives::Lives;
+pub(crate) use lives::{Lives, TTL};
 use plan::Plan;
 use subject::{Hooks, Subject};
 pub(crate) use truth::Reported;

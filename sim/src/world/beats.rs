@@ -1,4 +1,4 @@
-//! Ground truth about sessions: when each lease write was sent, and which of them the store has applied.
+//! Ground truth about sessions and ownership: when each lease write was sent, and which writes the store has applied.
 //!
 //! The node's own machine decides from answers, which may be lost; this sees the store itself. So it knows the
 //! latest time until which a node may have had reason to serve, whatever went wrong on the way.
@@ -10,8 +10,8 @@ use archipelago_directory::{
     CasAnswer, Expect, Guard, Position, Read, Record, RecordId, Records, Space, Store, StoreError,
     StoreWatch, Write, lease_id,
 };
-use archipelago_protocol::identity::NodeId;
-use archipelago_protocol::session::Lease;
+use archipelago_protocol::identity::{Generation, NodeId};
+use archipelago_protocol::session::{EndReason, Lease};
 use archipelago_protocol::time::Millis;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -30,6 +30,12 @@ struct Inner {
     sent: BTreeMap<(RecordId, Bytes), Millis>,
     /// When the latest applied value was sent.
     applied: BTreeMap<RecordId, Millis>,
+    /// The sessions that have ended, and why.
+    ended: BTreeMap<NodeId, EndReason>,
+    /// Sessions that were written to after their end.
+    revived: Vec<NodeId>,
+    /// Who owns what, and at which version.
+    owners: BTreeMap<RecordId, (String, u64)>,
 }
 
 impl Beats {
@@ -38,11 +44,67 @@ impl Beats {
         self.lock().applied.get(&lease_id(node)).copied()
     }
 
+    /// Why the session of `node` has ended, if it has.
+    pub(crate) fn ended(&self, node: NodeId) -> Option<EndReason> {
+        self.lock().ended.get(&node).copied()
+    }
+
+    /// How many sessions somebody else has ended.
+    pub(crate) fn ended_by_others(&self) -> usize {
+        self.lock().ended.values().filter(|why| **why != EndReason::Closed).count()
+    }
+
+    /// A session that lived on after its end, if there is one.
+    pub(crate) fn revived(&self) -> Option<NodeId> {
+        self.lock().revived.first().copied()
+    }
+
+    /// Whether the store says that `node` owns what this record is about, since `generation`.
+    pub(crate) fn is_owner(&self, record: &RecordId, node: NodeId, generation: Generation) -> bool {
+        let inner = self.lock();
+        let owner = inner.owners.get(record);
+        owner.is_some_and(|(tag, version)| *tag == node.to_string() && *version == generation.as_u64())
+    }
+
+    fn note_lease(&self, id: &RecordId, value: &Bytes) {
+        let (Ok(node), Ok(lease)) = (id.key.parse::<NodeId>(), serde_json::from_slice::<Lease>(value)) else {
+            return;
+        };
+        let mut inner = self.lock();
+        let over = inner.ended.contains_key(&node);
+        match lease {
+            Lease::Ended { why, .. } => {
+                inner.ended.entry(node).or_insert(why);
+            }
+            _ if over => inner.revived.push(node),
+            _ => {}
+        }
+    }
+
+    fn note_owner(&self, id: &RecordId, write: &Write, version: u64) {
+        let mut inner = self.lock();
+        match write {
+            Write::Put { tag: Some(tag), .. } => inner.owners.insert(id.clone(), (tag.clone(), version)),
+            Write::Put { .. } | Write::Delete => inner.owners.remove(id),
+        };
+    }
+
     fn note_sent(&self, id: &RecordId, write: &Write, now: Millis) {
         if let (Space::LEASES, Write::Put { value, .. }) = (id.space, write)
             && is_beat(value)
         {
             self.lock().sent.insert((id.clone(), value.clone()), now);
+        }
+    }
+
+    fn note_write(&self, id: &RecordId, write: &Write, version: u64) {
+        match (id.space, write) {
+            (Space::LEASES, Write::Put { value, .. }) => {
+                self.note_applied(id, value);
+                self.note_lease(id, value);
+            }
+            (Space::OWNERS, write) => self.note_owner(id, write, version),
+            _ => {}
         }
     }
 
@@ -100,17 +162,16 @@ impl Store for Tap {
         write: Write,
         guard: Option<Guard>,
     ) -> Result<CasAnswer, StoreError> {
-        let value = match (&self.side, &write) {
-            (Side::Node(env), _) => {
+        let applied = match &self.side {
+            Side::Node(env) => {
                 self.beats.note_sent(id, &write, env.clock().now());
                 None
             }
-            (Side::Store, Write::Put { value, .. }) => Some(value.clone()),
-            (Side::Store, Write::Delete) => None,
+            Side::Store => Some(write.clone()),
         };
         let answer = self.inner.cas(id, expect, write, guard).await;
-        if let (Ok(CasAnswer::Applied(_)), Some(value)) = (&answer, value) {
-            self.beats.note_applied(id, &value);
+        if let (Ok(CasAnswer::Applied(version)), Some(write)) = (&answer, applied) {
+            self.beats.note_write(id, &write, version.0);
         }
         answer
     }

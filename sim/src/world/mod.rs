@@ -58,6 +58,8 @@ type Build = Rc<dyn Fn(NodeBuilder, &Arc<SimEnvironment>) -> NodeBuilder>;
 struct Ground {
     network: Option<NetworkSettings>,
     wrong_locations: u32,
+    /// Somebody outside of the nodes ends silent sessions.
+    observed: bool,
 }
 
 struct SimNode {
@@ -89,7 +91,9 @@ impl World {
         let inner = Inner { truth, rng, trace, stores, nodes, lives, network, wrong_locations };
         let world = Self { inner: Rc::new(inner) };
         world.spawn(late);
-        world.spawn(observer);
+        if ground.observed {
+            world.spawn(observer);
+        }
         world
     }
 
@@ -161,15 +165,34 @@ impl World {
     ///
     /// If the node is up and not paused.
     pub async fn restart(&self, index: usize) -> Result<Node, StartError> {
-        if let Some(life) = self.take(index) {
-            assert!(life.env.switch().is_paused(), "node {index} is up: crash, stop or pause it first");
-            self.on_network(|network| network.crash(index));
-        }
+        self.abandon(index);
         let last = self.inner.nodes.borrow()[index].last;
         if let Some(last) = last {
             self.inner.stores.ended(last).await;
         }
         self.start(index).await
+    }
+
+    /// As [`restart`](Self::restart), but at once: the last session may be open still.
+    ///
+    /// # Errors
+    ///
+    /// As [`NodeBuilder::start`].
+    ///
+    /// # Panics
+    ///
+    /// If the node is up and not paused.
+    pub async fn restart_at_once(&self, index: usize) -> Result<Node, StartError> {
+        self.abandon(index);
+        self.start(index).await
+    }
+
+    /// Leaves a paused life to itself.
+    fn abandon(&self, index: usize) {
+        if let Some(life) = self.take(index) {
+            assert!(life.env.switch().is_paused(), "node {index} is up: crash, stop or pause it first");
+            self.on_network(|network| network.crash(index));
+        }
     }
 
     /// Makes the clock of a node gain `ppm` microseconds every true second (lose them, if negative), from its next

@@ -61,7 +61,7 @@ pub struct Run<T> {
 impl Simulation {
     /// A world without nodes whose every chance comes from `seed`.
     pub const fn new(seed: u64) -> Self {
-        let ground = Ground { network: None, wrong_locations: 0 };
+        let ground = Ground { network: None, wrong_locations: 0, observed: true };
         Self { seed, builds: Vec::new(), ground }
     }
 
@@ -80,6 +80,12 @@ impl Simulation {
     /// Makes nodes look for actors in the wrong place so many times in a thousand. Only with a network.
     pub const fn with_wrong_locations(mut self, per_mille: u32) -> Self {
         self.ground.wrong_locations = per_mille;
+        self
+    }
+
+    /// Leaves it to the nodes to end the sessions of those that fell silent. Otherwise somebody outside of them does.
+    pub const fn without_observer(mut self) -> Self {
+        self.ground.observed = false;
         self
     }
 

@@ -117,13 +117,15 @@ pub(crate) async fn run(
     };
     let _ = ready.send(Ok(()));
     poll_fn(|cx| main.poll(cx)).await;
+    // Whatever still runs on an arbiter that ends in any other way must not get another turn.
+    let in_order = matches!(main.parting, Parting::Idle { .. } | Parting::Due(_));
     if let Parting::Due(done) = std::mem::replace(&mut main.parting, Parting::Over) {
         main.local.take_leave().await;
         // Whoever stops the node may have given up waiting.
         let _ = done.send(());
     }
     drop(main);
-    if let Some(seat) = seat {
+    if let Some(seat) = seat.filter(|_| in_order) {
         seat.close(CLOSE_LIMIT).await;
     }
 }
@@ -149,6 +151,8 @@ enum Parting {
     Due(oneshot::Sender<()>),
     /// It ends with work undone: everything that runs here goes with it.
     Over,
+    /// Its time is up. Everything that runs here goes with it, at once.
+    Fenced,
 }
 
 impl MainLoop {
@@ -160,6 +164,7 @@ impl MainLoop {
         // This is polled before any task of the arbiter, so nothing runs past the fence, detached handlers included.
         let fenced = !self.local.node().gate().may_answer(self.local.now()) && !broken(Mutant::NoFence);
         if fenced && matches!(self.parting, Parting::No) {
+            self.parting = Parting::Fenced;
             return Poll::Ready(());
         }
         let came_in = self.let_in(cx);
@@ -250,7 +255,7 @@ impl MainLoop {
         match self.parting {
             Parting::No => false,
             Parting::Idle { until } => self.local.seat().is_none() || self.local.now() >= until,
-            Parting::Due(_) | Parting::Over => true,
+            Parting::Due(_) | Parting::Over | Parting::Fenced => true,
         }
     }
 

@@ -12,9 +12,9 @@ use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message
 use archipelago_protocol::contract::{Entry, EntryId, WatchEvent, WatchScope};
 use archipelago_protocol::identity::{NodeAddress, NodeId, NodeInfo};
 use archipelago_protocol::membership::{
-    MemberStatus, Membership, MembershipAction, MembershipEvent, MembershipFrame, NodeLoad,
+    MemberEvent, MemberStatus, Membership, MembershipAction, MembershipEvent, MembershipFrame, NodeLoad,
 };
-use archipelago_protocol::session::Lease;
+use archipelago_protocol::session::{EndReason, Lease};
 use archipelago_protocol::time::Millis;
 use metrics::gauge;
 
@@ -22,6 +22,7 @@ use super::members::{ClusterMember, View};
 use super::monitor::{Monitor, Reachable};
 use super::watching::{Watched, watch};
 use crate::events::Event;
+use crate::mutants::{Mutant, broken};
 use crate::node::NodeShared;
 use crate::remote::say_to_cluster;
 
@@ -107,6 +108,7 @@ impl Cluster {
                 MembershipAction::Revoke(id) => self.revoke(id, ctx),
                 MembershipAction::Publish(event) => {
                     news = true;
+                    self.end_suspect(&event, ctx);
                     self.node.events().publish(Event::Membership(event));
                 }
                 MembershipAction::Reachable(nodes) => self.monitor.do_send(Reachable(nodes)),
@@ -173,6 +175,21 @@ impl Cluster {
         }));
     }
 
+    /// A deliberate bug: suspicion is no evidence.
+    fn end_suspect(&self, event: &MemberEvent, ctx: &mut Context<Self>) {
+        let MemberEvent::Unreachable(member) = event else { return };
+        if !broken(Mutant::SuspicionTakenForDeath) {
+            return;
+        }
+        let (directory, me, id) = (Arc::clone(self.node.directory()), self.node.id(), member.id());
+        let work = async move {
+            if let Ok(Some(seen)) = directory.lease(id).await {
+                drop(directory.end_session(id, seen.version, me, EndReason::Silent).await);
+            }
+        };
+        ctx.spawn(work.into_actor(self));
+    }
+
     // ---- the directory ----
 
     fn take_in(&mut self, change: WatchEvent, ctx: &mut Context<Self>) {
@@ -194,7 +211,11 @@ impl Cluster {
         self.apply(MembershipEvent::DirectoryListed, ctx);
     }
 
+    /// A poster may be left over: written late, or never taken down.
     fn announced(&mut self, info: NodeInfo, ctx: &mut Context<Self>) {
+        if self.is_removed(info.id) {
+            return;
+        }
         if self.announced.insert(info.id, info.clone()).is_none() {
             self.node.events().publish(Event::MemberJoined { member: info.clone() });
         }
@@ -234,9 +255,19 @@ impl Cluster {
         self.show();
     }
 
+    /// Whether the members have agreed that this node is gone for ever.
+    fn is_removed(&self, id: NodeId) -> bool {
+        self.membership.as_ref().is_some_and(|membership| membership.view().is_buried(id))
+    }
+
     // ---- showing ----
 
-    fn show(&self) {
+    fn show(&mut self) {
+        let removed: Vec<NodeId> =
+            self.announced.keys().filter(|id| self.is_removed(**id)).copied().collect();
+        for member in removed.into_iter().filter_map(|id| self.announced.remove(&id)) {
+            self.node.events().publish(Event::MemberGone { member });
+        }
         let view = View {
             members: self.announced.values().map(|info| (info.id, self.member(info))).collect(),
             leader: self.membership.as_ref().and_then(Membership::leader),

@@ -16,6 +16,7 @@ use super::actor::{Cluster, Ended};
 use super::watching::{Watched, watch};
 use crate::env::within;
 use crate::events::Event;
+use crate::mutants::{Mutant, broken};
 use crate::node::NodeShared;
 
 // ---- messages ----
@@ -59,6 +60,9 @@ impl Monitor {
     }
 
     fn apply(&mut self, event: ObserverEvent, ctx: &mut Context<Self>) {
+        if broken(Mutant::NobodyMonitors) {
+            return;
+        }
         for action in self.observer.handle(self.node.env().now(), event) {
             match action {
                 ObserverAction::WatchAll(wanted) => self.watch_all(wanted, ctx),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use archipelago_protocol::identity::{NodeAddress, NodeId, NodeInfo, OwnedKey};
 use archipelago_protocol::link::Hint;
 use archipelago_protocol::placement::{Candidate, Wanted};
-use archipelago_protocol::session::Session;
 use tokio::sync::oneshot;
 
 use crate::node::{KindShared, NodeShared};
@@ -174,7 +173,7 @@ async fn note_block(node: &Arc<NodeShared>, key: &OwnedKey, owner: NodeId) {
     if let Ok(Some(record)) = node.directory().lookup(key).await
         && record.placement.node == owner
     {
-        node.members().blocked_by(Session { id: owner, ttl: record.ttl });
+        node.members().blocked_by(record.session());
     }
 }
 

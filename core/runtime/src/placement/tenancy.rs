@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::arbiter::ArbiterLocal;
 use crate::env::within;
+use crate::mutants::{Mutant, broken};
 use crate::node::NodeShared;
 use crate::remote::Shard;
 
@@ -152,11 +153,17 @@ async fn claimed(node: &Arc<NodeShared>, key: &OwnedKey) -> ClaimOutcome {
         }
         Some(Ok(PlacementDecision::Raced { winner })) => {
             counter!("archipelago_placements_total", "decision" => "raced").increment(1);
+            if broken(Mutant::RaceLostServesAnyway) {
+                return ClaimOutcome::Placed(winner.placement.generation);
+            }
             ClaimOutcome::Taken(hint_of(&winner))
         }
         Some(Err(DirectoryError::SessionLost { .. })) => ClaimOutcome::SessionLost,
         unanswered => {
             tracing::debug!(%key, ?unanswered, "claim unanswered");
+            if broken(Mutant::ServeWithoutGrant) {
+                return ClaimOutcome::Placed(Generation::new(u64::MAX));
+            }
             ClaimOutcome::Unanswered
         }
     }

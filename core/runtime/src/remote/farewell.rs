@@ -17,6 +17,7 @@ use super::lane::Lane;
 use super::routes::Shard;
 use crate::arbiter::ArbiterLocal;
 use crate::env::within;
+use crate::mutants::{Mutant, broken};
 
 impl ArbiterLocal {
     // ---- the node that leaves ----
@@ -30,6 +31,9 @@ impl ArbiterLocal {
     /// Tells everybody who may still send that nothing is served here any more, and waits until they know, not for ever.
     pub(crate) async fn take_leave(self: &Rc<Self>) {
         let Some(seat) = self.seat() else { return };
+        if broken(Mutant::LeaveAtOnce) {
+            return;
+        }
         let lanes: Vec<Rc<Lane>> = seat.all_lanes().into_iter().filter(|lane| lane.is_connected()).collect();
         lanes.iter().for_each(|lane| lane.say(&Frame::Bye));
         let all_know = async {

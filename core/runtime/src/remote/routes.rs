@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use archipelago_protocol::call::{CallError, Queue};
-use archipelago_protocol::identity::NodeId;
+use archipelago_protocol::identity::{Generation, NodeId};
 use archipelago_protocol::link::{Frame, Hint, ShardRef};
 use archipelago_protocol::message::MessageFlags;
 use archipelago_protocol::route::{RouteAction, RouteEntry, RouteEvent, RouteRefusal, RouteState};
@@ -21,6 +21,7 @@ use super::seat::Link;
 use super::transfers::Hold;
 use crate::arbiter::{ArbiterLocal, not_serving};
 use crate::catalog::{JobHead, Target};
+use crate::mutants::{Mutant, broken};
 use crate::node::{NodeShared, shard_of};
 use crate::placement::{Found, seek};
 
@@ -295,6 +296,9 @@ impl ArbiterLocal {
     }
 
     fn look_up(self: &Rc<Self>, shard: Shard) {
+        if broken(Mutant::StaleRouteForEver) && self.routes().has_led(shard) {
+            return;
+        }
         if !self.routes().sought.borrow_mut().insert(shard) {
             return;
         }
@@ -377,6 +381,13 @@ impl Routes {
             RouteState::Open { owner, generation } => Some(Hint { owner, generation }),
             _ => None,
         }
+    }
+
+    /// Whether the route of a shard has ever led somewhere.
+    fn has_led(&self, shard: Shard) -> bool {
+        let entries = self.entries.borrow();
+        let waits = RouteState::Waiting { generation: Generation::new(0), on: None };
+        entries.get(&shard).is_some_and(|entry| entry.state() != waits)
     }
 
     /// Whether nothing of ours for any of these shards is at `node`, nor goes there.

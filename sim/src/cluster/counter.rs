@@ -1,0 +1,168 @@
+//! The actors under test: counters that every node hosts. Their state is in memory and begins anew with each activation.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use archipelago::prelude::*;
+use archipelago::{CallOptions, identity::ActorId};
+use archipelago_protocol::time::Millis;
+use archipelago_runtime::env::Environment;
+use archipelago_runtime::{AcceptedBy, MessageTable, NodeBuilder, ViaHandler, remaining};
+
+use super::outcome::{check_end, report};
+use super::plan::KINDS;
+use super::span::{Home, Running, Span};
+use super::truth::{ActorNumber, Sending, Truth};
+use crate::clock::TrueClock;
+
+// ---- messages ----
+
+/// Adds one, takes `millis`, and adds one to another counter before it is answered.
+#[remote(Tally)]
+pub(crate) struct Add {
+    pub(crate) ticket: u64,
+    pub(crate) millis: u64,
+    /// The key of the other counter, which is of the next kind.
+    pub(crate) then: Option<u64>,
+}
+
+/// The answer to an [`Add`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Tally {
+    pub(crate) ticket: u64,
+    /// Which activation has counted.
+    pub(crate) activation: u64,
+    pub(crate) value: u64,
+}
+
+// ---- the actor ----
+
+/// A counter of kind number `N`.
+pub(crate) struct Counter<const N: usize> {
+    span: Arc<Span>,
+    home: Home,
+    node: Node,
+    value: u64,
+}
+
+impl<const N: usize> Counter<N> {
+    fn new(truth: &Arc<Truth>, home: &Home, id: &ActorId, node: &Node) -> Self {
+        let key = id.key().as_str().parse().unwrap_or(u64::MAX);
+        let span = truth.activation(ActorNumber { kind: N, key }, id, home, node.id());
+        Self { span, home: home.clone(), node: node.clone(), value: 0 }
+    }
+}
+
+impl<const N: usize> Actor for Counter<N> {
+    type Context = Context<Self>;
+}
+
+impl<const N: usize> VirtualActor for Counter<N> {
+    const KIND: &'static str = NAMES[N];
+
+    fn messages(table: &mut MessageTable<Self>) {
+        table.add::<Add>();
+    }
+}
+
+impl<const N: usize> AcceptedBy<Counter<N>> for Add {
+    type Via = ViaHandler;
+}
+
+impl<const N: usize> Lifecycle for Counter<N> {
+    async fn on_activate(&mut self, here: Activation) -> Result<(), BoxError> {
+        self.span.truth().granted(&self.span, here.generation());
+        Ok(())
+    }
+}
+
+impl<const N: usize> Handler<Add> for Counter<N> {
+    type Result = ResponseFuture<Tally>;
+
+    fn handle(&mut self, add: Add, _: &mut Context<Self>) -> ResponseFuture<Tally> {
+        let Add { ticket, millis, then } = add;
+        self.value += 1;
+        let running = self.span.truth().started(ticket, self.value, &self.span);
+        let tally = Tally { ticket, activation: self.span.at().activation, value: self.value };
+        let task = Task {
+            span: Arc::clone(&self.span),
+            home: self.home.clone(),
+            node: self.node.clone(),
+            _running: running,
+        };
+        Box::pin(in_call(async move {
+            if millis > 0 {
+                TrueClock::sleep(Duration::from_millis(millis)).await;
+                task.goes_on();
+            }
+            if let Some(key) = then {
+                task.add_to(ActorNumber { kind: (N + 1) % KINDS, key }).await;
+            }
+            tally
+        }))
+    }
+}
+
+/// A handler at work.
+struct Task {
+    span: Arc<Span>,
+    home: Home,
+    node: Node,
+    _running: Running,
+}
+
+impl Task {
+    fn goes_on(&self) {
+        self.span.truth().goes_on(self.span.at().life);
+    }
+
+    async fn add_to(&self, to: ActorNumber) {
+        let (truth, at) = (self.span.truth(), self.span.at());
+        let sending =
+            Sending { to, from: at.index, life: at.life, sender: Some(at.sender), tell: false, inside: true };
+        let ticket = truth.sending(sending);
+        let left = remaining().map_or(Millis(5_000), Millis::from_duration);
+        let sent = self.home.env.now();
+        let options = CallOptions::new().timeout(left.to_duration());
+        let answer = ask(&self.node, to, Add { ticket, millis: 0, then: None }, options).await;
+        self.goes_on();
+        check_end(truth, ticket, &self.home.env, (sent, left), &answer);
+        report(truth, ticket, &answer);
+    }
+}
+
+// ---- by number ----
+
+/// Asks a counter of any kind.
+pub(crate) fn ask(node: &Node, to: ActorNumber, add: Add, options: CallOptions) -> Call<Tally> {
+    let key = to.key.to_string();
+    match to.kind {
+        0 => node.actor::<Counter<0>>(key).send_with(add, options),
+        _ => node.actor::<Counter<1>>(key).send_with(add, options),
+    }
+}
+
+/// Tells a counter of any kind.
+pub(crate) fn tell(node: &Node, to: ActorNumber, add: Add) -> Result<(), CallError> {
+    let key = to.key.to_string();
+    match to.kind {
+        0 => node.actor::<Counter<0>>(key).tell(add),
+        _ => node.actor::<Counter<1>>(key).tell(add),
+    }
+}
+
+/// Makes a node host kind `N`.
+pub(crate) fn with_kind<const N: usize>(
+    builder: NodeBuilder,
+    truth: &Arc<OnceLock<Arc<Truth>>>,
+    home: &Home,
+) -> NodeBuilder {
+    let (truth, home) = (Arc::clone(truth), home.clone());
+    builder.actor_with(move |id, node| {
+        let truth =
+            truth.get().expect("actors are made for messages, and those are sent after the truth is known");
+        Counter::<N>::new(truth, &home, id, node)
+    })
+}
+
+const NAMES: [&str; KINDS] = ["Ebb", "Flood"];
