@@ -204,7 +204,7 @@ impl MainLoop {
                 }
                 Entry::Survey(answer) => {
                     let survey =
-                        Survey { open: self.local.open_jobs(), accepted: self.local.accepted_jobs() };
+                        Survey { open: self.local.unfinished(), accepted: self.local.accepted_jobs() };
                     // Whoever asked may have given up.
                     let _ = answer.send(survey);
                 }
@@ -264,11 +264,11 @@ impl MainLoop {
         let Some((drain, _)) = &mut self.drain else { return };
         // A reply that is not written yet is work, too.
         let unwritten = usize::from(self.local.seat().is_some_and(|seat| seat.unwritten() > 0));
-        match drain.look(now, self.local.open_jobs() + unwritten, self.local.active_actors()) {
+        match drain.look(now, self.local.unfinished() + unwritten, self.local.active_actors()) {
             DrainStep::Wait => {}
             DrainStep::Leave => self.local.leave_all(),
             DrainStep::End => {
-                let rest = Drained { jobs: self.local.open_jobs(), actors: self.local.active_actors() };
+                let rest = Drained { jobs: self.local.unfinished(), actors: self.local.active_actors() };
                 if let Some((_, done)) = self.drain.take() {
                     // Whoever asked for the drain may have given up waiting for the report.
                     let _ = done.send(rest);

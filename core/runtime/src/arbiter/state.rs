@@ -324,6 +324,12 @@ impl ArbiterLocal {
         self.kinds.iter().map(|kind| &**kind)
     }
 
+    /// What is still to be done: jobs, and messages of this node that wait until it is known where their actors live.
+    pub(super) fn unfinished(&self) -> usize {
+        let parked = if self.routes.is_busy() { self.routes.waiting() } else { 0 };
+        self.open_jobs() + parked
+    }
+
     pub(crate) fn open_jobs(&self) -> usize {
         self.open_jobs.get()
     }
