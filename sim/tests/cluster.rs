@@ -97,6 +97,8 @@ async fn answered(world: &World, index: usize, count: usize, millis: u64) -> usi
 #[test]
 fn a_node_ends_the_session_of_one_that_crashed_and_serves_what_it_had() {
     two_hosts().run(async |world| {
+        // Work is given to members that take part.
+        world.advance(Duration::from_secs(10)).await;
         assert_eq!(answered(&world, 0, 16, 5_000).await, 16);
         world.crash(1).await;
         let crashed = world.now();

@@ -252,10 +252,9 @@ impl SeatLocal {
         }
     }
 
-    /// Bytes that wait to be written.
+    /// Bytes of messages that wait to be written, also where a connection is still being made; they do not wait for ever.
     pub(crate) fn unwritten(&self) -> usize {
-        let connected = |lane: &&Rc<Lane>| lane.is_connected();
-        self.lanes.borrow().iter().filter(connected).map(|lane| lane.outbox().borrow().waiting_bytes()).sum()
+        self.lanes.borrow().iter().map(|lane| lane.outbox().borrow().waiting_bytes()).sum()
     }
 
     pub(crate) const fn node(&self) -> &Arc<NodeShared> {
