@@ -205,7 +205,8 @@ impl ArbiterLocal {
         if elsewhere && self.node().remoting().book().get(to.owner).is_none() {
             return self.owner_gone(parcel.shard, to.owner, vec![parcel]);
         }
-        let head = parcel.head.clone();
+        // It was let in before it was put aside: a node that has begun to stop since finishes it.
+        let head = JobHead { inside: true, ..parcel.head.clone() };
         let Parcel { shard, target, body, .. } = &mut *parcel;
         let here = self.any_kind(shard.kind).is_some_and(|kind| kind.shards().served(shard.number).is_some());
         let delivered = if elsewhere && head.flags.contains(MessageFlags::IS_LOCAL_ONLY) {
