@@ -102,9 +102,11 @@ fn a_node_ends_the_session_of_one_that_crashed_and_serves_what_it_had() {
         assert_eq!(answered(&world, 0, 16, 5_000).await, 16);
         world.crash(1).await;
         let crashed = world.now();
-        assert_eq!(answered(&world, 0, 16, 10_000).await, 16);
+        // The call by which the loss is noticed is lost with the node, and its caller is told so.
+        assert!(answered(&world, 0, 16, 10_000).await >= 15);
         let took = world.now() - crashed;
         assert!(took >= Duration::from_secs(2), "what the other node had was taken too early: {took:?}");
+        assert_eq!(answered(&world, 0, 16, 5_000).await, 16);
     });
 }
 

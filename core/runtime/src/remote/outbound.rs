@@ -72,6 +72,10 @@ impl Parcel<dyn Outbound> {
         match self.body.take_waiter() {
             Some(waiter) => waiter.fail(error),
             None if self.head.asks => {}
+            // A node without a transport has no other to send to.
+            None if on.seat().is_none() => {
+                on.node().dead_letter(self.target.id.to_string(), self.body.name(), &error);
+            }
             None => {
                 let (target, message) = (self.target.id.to_string(), self.body.name().to_owned());
                 on.node().lost_on_the_way(None, DeadLetter { target, message, reason: error });
