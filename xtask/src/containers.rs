@@ -93,7 +93,7 @@ impl<'a> Composition<'a> {
 
     fn command(&self) -> Command {
         let mut command = self.compose.command(self.workspace);
-        command.args(["-f", FILE, "-p", &self.name, "--profile", "all"]);
+        command.args(["-f", FILE, "-p", &self.name, "--profile", "etcd", "--profile", "nats"]);
         command.envs(self.ports.map(|(variable, port)| (variable, port.to_string())));
         command
     }
@@ -127,10 +127,11 @@ impl Compose {
     }
 }
 
-/// The images that a compose file names.
+/// The images of the servers that are tested here. For FoundationDB there is nothing that could stand in.
 fn images(text: &str) -> Vec<String> {
     let named = text.lines().filter_map(|line| line.trim().strip_prefix("image:"));
-    named.map(|image| image.trim().trim_matches('"').to_owned()).collect()
+    let images = named.map(|image| image.trim().trim_matches('"').to_owned());
+    images.filter(|image| !image.starts_with("foundationdb/")).collect()
 }
 
 fn free_port() -> Result<u16, String> {
@@ -170,7 +171,8 @@ mod tests {
 
     #[test]
     fn images_are_read_from_the_compose_file() {
-        let text = "services:\n  etcd:\n    image: quay.io/etcd:v3\n  nats:\n    image: \"nats:2\"\n";
+        let text = "services:\n  etcd:\n    image: quay.io/etcd:v3\n  nats:\n    image: \"nats:2\"\n  \
+                    fdb:\n    image: foundationdb/foundationdb:7\n";
         assert_eq!(images(text), ["quay.io/etcd:v3", "nats:2"]);
     }
 }
