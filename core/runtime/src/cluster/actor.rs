@@ -271,7 +271,6 @@ impl Cluster {
         let view = View {
             members: self.announced.values().map(|info| (info.id, self.member(info))).collect(),
             leader: self.membership.as_ref().and_then(Membership::leader),
-            departing: self.departing(),
         };
         gauge!("archipelago_members").set(view.members.len() as f64);
         let unreachable = view.members.values().filter(|member| member.suspect).count();
@@ -282,18 +281,13 @@ impl Cluster {
     fn member(&self, info: &NodeInfo) -> ClusterMember {
         let (status, suspect, load) = match &self.membership {
             Some(membership) => {
-                let known = membership.members().find(|member| member.id() == info.id);
+                let known = membership.view().member(info.id);
                 let status = known.map_or(MemberStatus::Joining, |member| member.status);
                 (status, membership.is_suspect(info.id), membership.load(info.id))
             }
             None => (MemberStatus::Up, false, None),
         };
         ClusterMember { info: info.clone(), status, suspect, load }
-    }
-
-    fn departing(&self) -> BTreeSet<NodeId> {
-        let members = self.membership.iter().flat_map(Membership::members);
-        members.filter(|member| member.status >= MemberStatus::Leaving).map(|member| member.id()).collect()
     }
 
     fn measure_load(&self, ctx: &mut Context<Self>) {

@@ -1,6 +1,6 @@
 //! Who is in the cluster, readable from every thread.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use actix::Addr;
@@ -38,8 +38,6 @@ pub(crate) struct Members {
 pub(crate) struct View {
     pub(crate) members: BTreeMap<NodeId, ClusterMember>,
     pub(crate) leader: Option<NodeId>,
-    /// Nodes that may own nothing any more, because they have left or are gone.
-    pub(crate) departing: BTreeSet<NodeId>,
 }
 
 impl Members {
@@ -88,10 +86,5 @@ impl View {
     pub(crate) fn is_active(&self, node: NodeId) -> bool {
         let active = |member: &ClusterMember| member.status == MemberStatus::Up && !member.suspect;
         self.members.get(&node).is_some_and(active)
-    }
-
-    /// Whether a member is on its way out.
-    pub(crate) fn is_departing(&self, node: NodeId) -> bool {
-        self.departing.contains(&node)
     }
 }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use archipelago_protocol::identity::{NodeAddress, NodeId, NodeInfo, OwnedKey};
+use archipelago_protocol::identity::{NodeAddress, NodeId, OwnedKey};
 use archipelago_protocol::link::Hint;
+use archipelago_protocol::membership::MemberStatus;
 use archipelago_protocol::placement::{Candidate, Wanted};
 use tokio::sync::oneshot;
 
+use crate::cluster::ClusterMember;
 use crate::node::{KindShared, NodeShared};
 use crate::remote::{Location, Peer, Place, Shard, ask_to_place};
 
@@ -95,11 +97,11 @@ fn candidates(node: &NodeShared, shard: Shard) -> Vec<NodeId> {
 fn hosts(node: &NodeShared, kind: &KindShared) -> Vec<Candidate> {
     let (view, book) = (node.members().view(), node.remoting().book());
     let reaches = node.remoting().transport().is_some();
-    let hosts = |info: &NodeInfo| {
-        let stays = !book.is_leaving(info.id) && !view.is_departing(info.id);
+    let hosts = |ClusterMember { info, status, .. }: &ClusterMember| {
+        let stays = !book.is_leaving(info.id) && *status < MemberStatus::Leaving;
         reaches && info.id != node.id() && info.kinds.contains(kind.name()) && stays
     };
-    let others = view.members.values().filter(|member| hosts(&member.info));
+    let others = view.members.values().filter(|member| hosts(member));
     let mut all: Vec<Candidate> = others
         .map(|member| Candidate {
             node: member.info.id,
