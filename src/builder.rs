@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use archipelago_embedded::EmbeddedStore;
 use archipelago_protocol::identity::ActorId;
+use archipelago_protocol::membership::{LeaderProvider, LeaderRule, SplitBrain, SplitStrategy};
 use archipelago_runtime::env::{Environment, HostEnvironment, Threads};
 use archipelago_runtime::{BoxError, Node, NodeBuilder, VirtualActor};
 
@@ -30,6 +31,8 @@ pub struct Builder {
     settings: Option<Settings>,
     store: Option<Arc<EmbeddedStore>>,
     threads: Option<Threads>,
+    split_brain: Option<SplitStrategy>,
+    leader: Option<LeaderRule>,
     kinds: Vec<AddKind>,
 }
 
@@ -37,7 +40,15 @@ type AddKind = Box<dyn FnOnce(NodeBuilder) -> NodeBuilder>;
 
 impl Builder {
     fn new() -> Self {
-        Self { loader: Loader::new(), settings: None, store: None, threads: None, kinds: Vec::new() }
+        Self {
+            loader: Loader::new(),
+            settings: None,
+            store: None,
+            threads: None,
+            split_brain: None,
+            leader: None,
+            kinds: Vec::new(),
+        }
     }
 
     /// Reads this file, which must exist, instead of `archipelago.toml`.
@@ -90,6 +101,21 @@ impl Builder {
         self
     }
 
+    /// Lets a strategy of your own say which side of a split keeps its sessions, instead of `membership.split_brain`. The same
+    /// on all nodes of a cluster.
+    #[must_use]
+    pub fn split_brain(mut self, strategy: impl SplitBrain) -> Self {
+        self.split_brain = Some(SplitStrategy::own(strategy));
+        self
+    }
+
+    /// Lets a rule of your own say who leads, instead of `membership.leader`. The same on all nodes of a cluster.
+    #[must_use]
+    pub fn leader(mut self, rule: impl LeaderProvider) -> Self {
+        self.leader = Some(LeaderRule::own(rule));
+        self
+    }
+
     /// Hosts actors of type `A`, each made by `Default`.
     #[must_use]
     pub fn actor<A: VirtualActor + Default>(self) -> Self {
@@ -134,9 +160,12 @@ impl Builder {
             None => Arc::new(env),
         };
         let backing = Backing::new(&settings, &origins, self.store, &env).await?;
+        let mut node = node_settings(&settings, backing.identity.clone());
+        node.membership.strategy = self.split_brain.unwrap_or(node.membership.strategy);
+        node.membership.leader = self.leader.unwrap_or(node.membership.leader);
         let builder = NodeBuilder::new(env, Arc::clone(&backing.directory))
             .namespace(settings.namespace.as_str())
-            .settings(node_settings(&settings, backing.identity.clone()));
+            .settings(node);
         let builder = backing.take_part(builder);
         let builder = self.kinds.into_iter().fold(builder, |builder, add| add(builder));
         Ok(builder.start().await?)

@@ -26,14 +26,22 @@ pub use archipelago_protocol::call::{CallError, Outcome, Queue};
 pub use archipelago_protocol::identity;
 pub use archipelago_protocol::message::{Codec, MessageFlags, TraceContext};
 pub use archipelago_protocol::time::Millis;
+pub use archipelago_protocol::watch::Termination;
 pub use archipelago_runtime::{
     AcceptedBy, Activation, ActorRef, BoxError, Call, CallOptions, DeadLetter, Event, EventStream,
     InboundMessage, Lifecycle, MessageEnvelope, MessageRef, MessageTable, NameError, NamedActor, NamedRef,
     NamedTable, Node, Notice, RemoteDeadLetter, RemoteMessage, SendRemote, Spawned, StartError, StopError,
-    SubscribeInbound, Subscription, TransportActor, UntypedRef, VirtualActor, env, in_call, remaining,
+    SubscribeInbound, Subscription, TransportActor, UntypedRef, VirtualActor, Watch, env, in_call, remaining,
 };
 pub use builder::{BuildNode, Builder};
 pub use error::Error;
+
+/// What a strategy or a rule of your own needs to know about the members of a cluster.
+pub mod membership {
+    pub use archipelago_protocol::membership::{
+        LeaderProvider, Member, MemberEvent, MemberStatus, NodeLoad, Sides, SplitBrain,
+    };
+}
 
 /// The embedded backend: a store in memory, for one process.
 pub mod embedded {

@@ -17,6 +17,7 @@ pub(crate) fn node_settings(settings: &Settings, store: String) -> NodeSettings 
     node.stop_budget = Millis::from_duration(settings.node.stop_budget);
     node.call_timeout = Millis::from_duration(settings.calls.timeout);
     node.inbox = bound(settings.calls.inbox.get());
+    node.interleaved = settings.calls.interleaved.get();
     node.pending_calls = bound(settings.calls.pending.get());
     node.ingress = bound(settings.calls.ingress.get());
     node.idle_after = idle(settings.actors.idle_after);
@@ -26,10 +27,12 @@ pub(crate) fn node_settings(settings: &Settings, store: String) -> NodeSettings 
         .iter()
         .filter_map(|(kind, own)| Some((kind.clone(), idle(own.idle_after?))))
         .collect();
+    node.watches = bound(settings.events.watches.get());
     node.event_queue = bound(settings.events.subscriber_queue.get());
     node.session_ttl = Millis::from_duration(settings.session.ttl());
     node.session_heartbeat = Millis::from_duration(settings.session.heartbeat());
     node.session_rejoin = settings.session.rejoins();
+    node.fence_on_stuck = settings.fence.on_stuck;
     node.activate_timeout = Millis::from_duration(settings.actors.activate_timeout);
     node.deactivate_timeout = Millis::from_duration(settings.actors.deactivate_timeout);
     node.membership = (&settings.membership).into();

@@ -394,6 +394,28 @@ impl Handler<Poke> for Reentrant {
 }
 
 #[actix::test]
+async fn no_more_messages_overlap_than_may_and_the_others_wait_their_turn() {
+    let node = builder_with(&[("calls.interleaved", "4"), ("calls.inbox", "20")])
+        .actor::<Reentrant>()
+        .start()
+        .await
+        .unwrap();
+    let actor = node.actor::<Reentrant>("x");
+    for _ in 0..10 {
+        actor.tell(Poke).unwrap();
+    }
+    let answers = join_all((0..10).map(|_| actor.send(Poke))).await;
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(1..=4))), "{answers:?}");
+    assert!(answers.contains(&Ok(4)), "they overlap: {answers:?}");
+    // The inbox behind them is bounded, too.
+    actix::clock::sleep(Duration::from_millis(100)).await;
+    let told: Vec<_> = (0..40).map(|_| actor.tell(Poke)).collect();
+    assert_eq!(told[19], Ok(()));
+    assert_eq!(told[39], Err(CallError::Overloaded { queue: Queue::Inbox, bound: 20 }));
+    node.stop().await.unwrap();
+}
+
+#[actix::test]
 async fn an_interleaving_kind_behaves_as_plain_actix() {
     let node = builder().actor::<Reentrant>().start().await.unwrap();
     let actor = node.actor::<Reentrant>("x");

@@ -252,6 +252,75 @@ async fn one_hanging_job_does_not_cost_the_others_their_farewell() {
     assert_eq!(hangs.await, Err(CallError::Stopped));
 }
 
+/// Notes when it is dropped.
+struct NotesItsEnd(Arc<AtomicU32>);
+
+impl Drop for NotesItsEnd {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Never ends, in a task of its own or inside its actor.
+#[remote]
+struct Hang {
+    detached: bool,
+}
+
+#[derive(VirtualActor)]
+#[virtual_actor(handles(Hang))]
+struct Hanging {
+    begun: Arc<AtomicU32>,
+    dropped: Arc<AtomicU32>,
+}
+
+impl Actor for Hanging {
+    type Context = Context<Self>;
+}
+
+impl Handler<Hang> for Hanging {
+    type Result = ResponseActFuture<Self, ()>;
+
+    fn handle(&mut self, Hang { detached }: Hang, _: &mut Context<Self>) -> Self::Result {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        let held = NotesItsEnd(Arc::clone(&self.dropped));
+        let hang = async move {
+            let _held = held;
+            std::future::pending::<()>().await;
+        };
+        if detached {
+            actix::spawn(hang);
+            return Box::pin(std::future::pending::<()>().into_actor(self));
+        }
+        Box::pin(hang.into_actor(self))
+    }
+}
+
+#[actix::test]
+async fn handlers_that_hang_for_ever_are_cancelled_within_the_stop_budget() {
+    let (begun, dropped): (Arc<AtomicU32>, Arc<AtomicU32>) = Default::default();
+    let known = (Arc::clone(&begun), Arc::clone(&dropped));
+    let mut settings = Settings::default();
+    settings.node.stop_budget = Duration::from_millis(400);
+    let node = Node::builder()
+        .settings(settings)
+        .actor_with(move |_, _| Hanging { begun: Arc::clone(&known.0), dropped: Arc::clone(&known.1) })
+        .start()
+        .await
+        .unwrap();
+    let options = CallOptions::new().timeout(Duration::from_secs(60));
+    let call = |key: &str, detached| node.actor::<Hanging>(key).send_with(Hang { detached }, options);
+    let calls = [call("a", false), call("b", true), call("c", false)];
+    eventually("all hang", || begun.load(Ordering::SeqCst) == 3).await;
+    let since = Instant::now();
+    assert_eq!(node.stop().await, Err(StopError::Unfinished { jobs: 3, actors: 3 }));
+    assert!(since.elapsed() < Duration::from_secs(4), "the stop took {:?}", since.elapsed());
+    for call in calls {
+        assert_eq!(call.await, Err(CallError::Stopped));
+    }
+    eventually("all are dropped", || dropped.load(Ordering::SeqCst) == 3).await;
+}
+
 #[actix::test]
 async fn a_blocked_arbiter_hangs_neither_its_callers_nor_the_stop() {
     let mut settings = Settings::default();

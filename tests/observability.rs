@@ -73,11 +73,29 @@ async fn queues_and_lives_are_counted_and_no_actor_is_a_label() {
         "archipelago_pending_calls{arbiter=0}",
         "archipelago_ingress_entries{arbiter=0}",
         "archipelago_late_replies_total{arbiter=0}",
+        "archipelago_running_jobs{arbiter=0}",
     ] {
         assert!(names.iter().any(|name| name == wanted), "{wanted} is missing in {names:?}");
     }
     assert!(names.iter().all(|name| name.starts_with("archipelago_")), "{names:?}");
     assert!(!names.iter().any(|name| name.contains("secret-key")), "{names:?}");
+}
+
+fn value(wanted: &str) -> Option<f64> {
+    metrics().into_iter().find(|(name, _)| name == wanted).map(|(_, value)| value)
+}
+
+#[actix::test]
+async fn the_session_is_shown_and_what_should_never_happen_is_shown_as_zero() {
+    snapshotter();
+    let node = probe_node(&Log::default()).await;
+    assert_eq!(value("archipelago_duplicate_activations_total{}"), Some(0.0));
+    assert_eq!(value("archipelago_stuck_arbiters_total{}"), Some(0.0));
+    let remaining = || value("archipelago_session_remaining_seconds{}").unwrap_or(-1.0);
+    eventually("the session is shown", || remaining() > 1.0).await;
+    assert!(remaining() < 5.3, "no longer than it may serve: {}", remaining());
+    node.stop().await.unwrap();
+    eventually("a session that is over has nothing left", || remaining() == 0.0).await;
 }
 
 #[derive(Clone, Default)]

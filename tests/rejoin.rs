@@ -193,15 +193,17 @@ async fn refs_handles_and_subscriptions_outlive_the_session() {
     assert_eq!(untyped.typed::<Worker>().unwrap().send(Where).await, Ok((on, later)));
     assert_eq!(node.actor::<Worker>("a").send(Where).await, Ok((on, later)));
     actor.tell(Where).unwrap();
-    let mut lives = Vec::new();
+    let (mut lives, mut opened) = (Vec::new(), Vec::new());
     while let Some(Notice::Event(event)) = events.try_next() {
         match event {
             Event::SessionLost { node, .. } => lives.push((node, None)),
+            Event::SessionOpened { node } => opened.push(node),
             Event::Rejoined { before, now } => lives.push((before, Some(now))),
             _ => {}
         }
     }
     assert_eq!(lives, [(first, None), (first, Some(second))]);
+    assert_eq!(opened, [second]);
     node.stop().await.unwrap();
     assert!(matches!(actor.send(Where).await, Err(CallError::NotServing { .. })));
 }
@@ -226,8 +228,9 @@ async fn nothing_of_one_life_runs_in_the_next() {
 
 #[actix::test]
 async fn a_handler_that_blocks_its_thread_keeps_the_node_down() {
-    let stage = Stage::new(&[]).await;
+    let stage = Stage::new(&[("fence.on_stuck", "report")]).await;
     let (actor, before) = (stage.node.actor::<Worker>("a"), stage.node.id());
+    let mut events = stage.node.events().subscribe();
     let blocked = actor.send(Block { ms: 3_500 });
     eventually("the handler blocks", || stage.truth.count("blocks") == 1).await;
     stage.end_session().await;
@@ -238,6 +241,9 @@ async fn a_handler_that_blocks_its_thread_keeps_the_node_down() {
     assert_eq!(blocked.await, Err(CallError::Stopped));
     eventually("the node is back", || stage.node.id() != before).await;
     assert_eq!(actor.send(Where).await.unwrap().0, stage.node.id().as_u64());
+    let stuck = std::iter::from_fn(|| events.try_next())
+        .filter(|notice| *notice == Notice::Event(Event::ArbitersStuck { node: before, arbiters: 1 }));
+    assert_eq!(stuck.count(), 1, "it is said, and once");
     stage.node.stop().await.unwrap();
 }
 

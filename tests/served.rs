@@ -1,8 +1,13 @@
 //! One node serves its store, another joins it: together they are a cluster without anything installed.
+#![expect(clippy::disallowed_methods, reason = "a test waits in real time")]
 
 use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use archipelago::identity::NodeId;
+use archipelago::membership::{LeaderProvider, Member, Sides, SplitBrain};
 use archipelago::prelude::*;
 use archipelago::{Builder, CallOptions, Event, Notice};
 
@@ -53,6 +58,44 @@ async fn a_node_that_joins_a_served_store_finds_the_actors_of_the_other() {
     assert_eq!(serving.actor::<Counter>("a").send_with(Add(2), patient).await, Ok(3));
     joining.stop().await.unwrap();
     serving.stop().await.unwrap();
+}
+
+/// Leads, and notes that it was asked to say so.
+#[derive(Clone, Debug, Default)]
+struct Asked(Arc<AtomicBool>);
+
+impl LeaderProvider for Asked {
+    fn leader(&self, candidates: &mut dyn Iterator<Item = &Member>) -> Option<NodeId> {
+        self.0.store(true, Ordering::SeqCst);
+        candidates.map(Member::id).max()
+    }
+}
+
+impl SplitBrain for Asked {
+    fn ours_wins(&self, _: &Sides<'_>) -> bool {
+        false
+    }
+}
+
+#[actix::test]
+async fn a_builder_takes_a_leader_and_a_strategy_of_ones_own() {
+    let asked = Asked::default();
+    let address = format!("127.0.0.1:{}", free_port());
+    let own = |builder: Builder| builder.leader(asked.clone()).split_brain(asked.clone()).actor::<Counter>();
+    let first = own(node(&address).set("backend.embedded.serve", "true")).start().await.unwrap();
+    let second = own(node("127.0.0.1:0").set("backend.embedded.join", &address)).start().await.unwrap();
+    let greatest = first.id().max(second.id());
+    let agree = || [&first, &second].iter().all(|node| node.leader() == Some(greatest));
+    for _ in 0..2_000 {
+        if agree() {
+            break;
+        }
+        actix::clock::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(agree() && asked.0.load(Ordering::SeqCst), "{:?} {:?}", first.leader(), second.leader());
+    assert!(format!("{:?}", first.settings().membership).contains("Asked"), "both are plugged in");
+    second.stop().await.unwrap();
+    first.stop().await.unwrap();
 }
 
 #[actix::test]

@@ -2,15 +2,20 @@
 #![expect(clippy::disallowed_methods, reason = "this is the simulator's one place that spawns")]
 
 use std::fmt;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Wake, Waker};
 
 use archipelago_backend_conformance::Rng;
 use archipelago_protocol::contract::Transport;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::{
-    ArbiterMain, ArbiterRole, COARSE_LAG, Environment, EnvironmentError, incarnation,
+    ArbiterMain, ArbiterRole, COARSE_LAG, Environment, EnvironmentError, Look, incarnation,
 };
 use futures_core::future::{BoxFuture, LocalBoxFuture};
+use futures_util::future::select;
+use tokio::sync::Notify;
 
 use crate::clock::{SkewedClock, TrueClock};
 use crate::switch::Switch;
@@ -19,13 +24,14 @@ use crate::switch::Switch;
 ///
 /// Only inside a [`Simulation`](crate::Simulation): it needs tokio's paused clock and one thread.
 pub struct SimEnvironment {
-    clock: SkewedClock,
+    clock: Arc<SkewedClock>,
     rng: Mutex<Rng>,
     switch: Arc<Switch>,
     resumed_at: Mutex<Millis>,
     /// How far the coarse clock is behind because it stood still; until somebody asks for the exact time.
     behind: Mutex<Millis>,
     transport: Option<Arc<dyn Transport>>,
+    aborted: AtomicBool,
 }
 
 impl SimEnvironment {
@@ -33,9 +39,10 @@ impl SimEnvironment {
     pub(crate) fn new(truth: TrueClock, ppm: i32, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let switch = Switch::new(Rng::new(rng.bits()));
-        let clock = SkewedClock::new(truth, ppm);
+        let clock = Arc::new(SkewedClock::new(truth, ppm));
         let (resumed_at, behind) = (Mutex::default(), Mutex::default());
-        Self { clock, rng: Mutex::new(rng), switch, resumed_at, behind, transport: None }
+        let aborted = AtomicBool::new(false);
+        Self { clock, rng: Mutex::new(rng), switch, resumed_at, behind, transport: None, aborted }
     }
 
     /// The same with a network.
@@ -56,7 +63,12 @@ impl SimEnvironment {
         *self.resumed_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) const fn clock(&self) -> &SkewedClock {
+    /// Whether the process has ended itself.
+    pub(crate) fn has_aborted(&self) -> bool {
+        self.aborted.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn clock(&self) -> &SkewedClock {
         &self.clock
     }
 
@@ -108,12 +120,41 @@ impl Environment for SimEnvironment {
         self.transport.clone()
     }
 
-    fn start_arbiter(&self, _role: ArbiterRole, main: ArbiterMain) -> Result<(), EnvironmentError> {
+    fn start_arbiter(&self, role: ArbiterRole, main: ArbiterMain) -> Result<(), EnvironmentError> {
         if actix_rt::System::try_current().is_none() {
             return Err(EnvironmentError::NoSystem);
         }
-        tokio::task::spawn_local(self.switch.gate(incarnation(main)));
+        tokio::task::spawn_local(self.switch.gate(role, incarnation(main)));
         Ok(())
+    }
+
+    fn stand_guard(&self, mut look: Look) -> Result<Waker, EnvironmentError> {
+        let (clock, bell) = (Arc::clone(&self.clock), Arc::new(Bell(Notify::new())));
+        let rung = Arc::clone(&bell);
+        let guard = self.switch.gate_apart(Box::pin(async move {
+            while let Some(at) = look() {
+                let sleep = tokio::time::sleep(clock.true_length(at.since(clock.now())));
+                select(pin!(sleep), pin!(rung.0.notified())).await;
+            }
+        }));
+        tokio::task::spawn_local(guard);
+        Ok(Waker::from(bell))
+    }
+
+    /// A simulated process ends as one that crashes.
+    fn abort(&self, reason: &str) {
+        tracing::error!(reason, "a simulated process is aborted");
+        self.aborted.store(true, Ordering::Relaxed);
+        self.switch.crash();
+    }
+}
+
+/// Wakes who stands guard.
+struct Bell(Notify);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
     }
 }
 

@@ -76,6 +76,7 @@ impl Invariant {
         Self::NothingStartsAfterTheSession,
         Self::NothingRunsAfterTheFence,
         Self::GenerationGrows,
+        Self::EndedSessionIsSilent,
     ];
 
     /// Those that the workload of several nodes looks at.
@@ -95,6 +96,7 @@ impl Invariant {
         Self::HealsAfterFaults,
         Self::BuffersAreBounded,
         Self::NothingOutlivesItsNode,
+        Self::EndedSessionIsSilent,
     ];
 
     /// Those that the workload of a cluster looks at.

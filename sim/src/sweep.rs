@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::cluster::run_cluster_seed;
+use crate::common::Outcome;
 use crate::invariants::Invariant;
+use crate::local::run_seed;
 use crate::remote::run_remote_seed;
 use crate::sometimes::{CLUSTER_POINTS, POINTS, REMOTE_POINTS};
-use crate::workload::{Outcome, run_seed};
 
 /// What the seeds of a sweep do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,12 +4,13 @@
 //! and so nothing inside runs; when the switch is thrown for a crash it is dropped, and everything inside with
 //! it. Now and then it lets other tasks go first, because tokio and actix are strictly first come, first served.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use archipelago_backend_conformance::Rng;
+use archipelago_runtime::env::ArbiterRole;
 use futures_core::future::LocalBoxFuture;
 
 use crate::meters::Meters;
@@ -26,6 +27,8 @@ struct State {
     next_gate: u64,
     /// The gates that have not ended, with the wakers of those that were held back.
     gates: BTreeMap<u64, Option<Waker>>,
+    /// The arbiters whose threads are blocked.
+    blocked: BTreeSet<ArbiterRole>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,18 +40,33 @@ enum Mode {
 
 impl Switch {
     pub(crate) fn new(rng: Rng) -> Arc<Self> {
-        let state = State { mode: Mode::Running, rng, next_gate: 0, gates: BTreeMap::new() };
+        let state = State {
+            mode: Mode::Running,
+            rng,
+            next_gate: 0,
+            gates: BTreeMap::new(),
+            blocked: BTreeSet::new(),
+        };
         Arc::new(Self { state: Mutex::new(state), meters: Meters::default() })
     }
 
-    /// Puts `task` under this switch.
-    pub(crate) fn gate(self: &Arc<Self>, task: LocalBoxFuture<'static, ()>) -> Gated {
+    /// Puts the task of an arbiter under this switch.
+    pub(crate) fn gate(self: &Arc<Self>, role: ArbiterRole, task: LocalBoxFuture<'static, ()>) -> Gated {
+        self.put(Some(role), task)
+    }
+
+    /// Puts a task under this switch that no blocked arbiter holds up, and that lets nobody go first.
+    pub(crate) fn gate_apart(self: &Arc<Self>, task: LocalBoxFuture<'static, ()>) -> Gated {
+        self.put(None, task)
+    }
+
+    fn put(self: &Arc<Self>, role: Option<ArbiterRole>, task: LocalBoxFuture<'static, ()>) -> Gated {
         let mut state = self.lock();
         state.next_gate += 1;
         let id = state.next_gate;
         state.gates.insert(id, None);
         drop(state);
-        Gated { id, task: Some(task), switch: Arc::clone(self), yields: 0 }
+        Gated { id, role, task: Some(task), switch: Arc::clone(self), yields: 0 }
     }
 
     /// Holds everything back until [`resume`](Self::resume).
@@ -59,6 +77,17 @@ impl Switch {
     /// Lets everything run again.
     pub(crate) fn resume(&self) {
         self.set(Mode::Paused, Mode::Running);
+    }
+
+    /// Blocks the thread of an arbiter, as a handler may that does not return, or lets it go on.
+    pub(crate) fn block(&self, role: ArbiterRole, blocked: bool) {
+        let mut state = self.lock();
+        if blocked {
+            state.blocked.insert(role);
+        } else {
+            state.blocked.remove(&role);
+        }
+        state.wake_all();
     }
 
     /// Drops everything, each task when its turn comes.
@@ -104,6 +133,8 @@ impl State {
 /// A task that runs only while its switch says so.
 pub(crate) struct Gated {
     id: u64,
+    /// Whose it is; none for what belongs to no arbiter.
+    role: Option<ArbiterRole>,
     task: Option<LocalBoxFuture<'static, ()>>,
     switch: Arc<Switch>,
     yields: u64,
@@ -112,6 +143,9 @@ pub(crate) struct Gated {
 impl Gated {
     /// True if other tasks go first this time.
     fn stands_back(&mut self) -> bool {
+        if self.role.is_none() {
+            return false;
+        }
         if self.yields == 0 {
             let mut state = self.switch.lock();
             if state.rng.chance(JITTER_PER_MILLE) {
@@ -129,15 +163,16 @@ impl Future for Gated {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let id = self.id;
-        let mode = {
+        let (mode, blocked) = {
             let mut state = self.switch.lock();
             // A crash must reach a gate that sleeps as well as one that was held back.
             state.gates.insert(id, Some(cx.waker().clone()));
-            state.mode
+            (state.mode, self.role.is_some_and(|role| state.blocked.contains(&role)))
         };
         match mode {
-            Mode::Paused => return Poll::Pending,
             Mode::Crashed => self.task = None,
+            Mode::Paused => return Poll::Pending,
+            Mode::Running if blocked => return Poll::Pending,
             Mode::Running if self.stands_back() => {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;

@@ -1,84 +1,38 @@
 //! A modest sweep of the workload of a cluster, the same seed twice, and sessions that only the nodes themselves end.
 
-use std::process::Command;
+mod common;
+
 use std::time::Duration;
 
 use archipelago::prelude::*;
 use archipelago_protocol::time::Millis;
-use archipelago_runtime::{NodeBuilder, NodeSettings};
-use archipelago_sim::{Simulation, Sweep, Workload, World, bind_of, run_cluster_seed};
+use archipelago_runtime::NodeSettings;
+use archipelago_sim::{Simulation, Workload, World};
+use common::{Counter, Tick};
 
 #[test]
 fn a_hundred_seeds_of_a_cluster_hold_every_promise_and_meet_every_difficulty() {
-    let mut sweep = Sweep::of(Workload::Cluster);
-    for seed in 1..=100 {
-        sweep.run(seed, LENGTH);
-    }
-    for failed in &sweep.failed {
-        eprintln!("{}", failed.tail.join("\n"));
-        let violation = failed.violation.as_ref().map(ToString::to_string).unwrap_or_default();
-        let (seed, seconds) = (failed.seed, LENGTH.as_secs());
-        eprintln!("seed {seed}: {violation}");
-        eprintln!("replay: cargo xtask sim --workload cluster --from {seed} --seeds 1 --seconds {seconds}");
-    }
-    assert!(sweep.failed.is_empty(), "{} seeds failed", sweep.failed.len());
-    assert_eq!(sweep.never_evaluated(), [], "a promise that is never looked at is not kept");
-    assert_eq!(sweep.never_reached(), [""; 0], "a difficulty that is never met is not overcome");
+    common::holds(Workload::Cluster, 100, LENGTH);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run_of_a_cluster() {
-    for seed in [2, 3, 12] {
-        let [first, second] = [(); 2].map(|()| run_cluster_seed(seed, SHORT));
-        assert!(first.sent > 100, "seed {seed} did nothing");
-        assert_eq!(first, second, "seed {seed}");
-    }
+    common::repeats(Workload::Cluster, &[2, 3, 12], SHORT);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run_of_a_cluster_in_another_process() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_archipelago-sim"));
-    let arguments = ["--workload", "cluster", "--replay", "14", "--seconds", "20"];
-    let output = command.args(arguments).output().unwrap();
-    let there = String::from_utf8(output.stdout).unwrap();
-    let here = run_cluster_seed(14, SHORT).hash;
-    assert!(there.contains(&format!("{here:016x}")), "{here:016x} here, there {there}");
+    common::repeats_elsewhere(Workload::Cluster, 14, SHORT);
 }
 
 // ---- scripts ----
 
-#[remote(u32)]
-struct Tick;
-
-#[derive(Default, VirtualActor)]
-#[virtual_actor(handles(Tick))]
-struct Counter(u32);
-
-impl Actor for Counter {
-    type Context = Context<Self>;
-}
-
-impl Handler<Tick> for Counter {
-    type Result = u32;
-
-    fn handle(&mut self, _: Tick, _: &mut Context<Self>) -> u32 {
-        self.0 += 1;
-        self.0
-    }
-}
-
 /// Both nodes host the counters, and nobody else ends their sessions.
 fn two_hosts() -> Simulation {
-    let host = |index| {
-        move |builder: NodeBuilder| {
-            let mut settings = NodeSettings::default();
-            settings.data_arbiters = Some(1);
-            settings.session_ttl = Millis(3_000);
-            settings.remote.bind = bind_of(index);
-            builder.settings(settings).actor::<Counter>()
-        }
-    };
-    Simulation::new(5).with_network().without_observer().node(host(0)).node(host(1))
+    let mut settings = NodeSettings::default();
+    settings.data_arbiters = Some(1);
+    settings.session_ttl = Millis(3_000);
+    Simulation::new(5).nodes(2, &settings, |node| node.actor::<Counter>())
 }
 
 /// Asks `count` counters through node `index`; how many answer in time.

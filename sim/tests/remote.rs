@@ -1,71 +1,31 @@
 //! A modest sweep of the workload of several nodes, the same seed twice, and what a script can do to a network.
 
-use std::process::Command;
+mod common;
+
 use std::time::Duration;
 
 use archipelago::prelude::*;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::{NodeBuilder, NodeSettings};
-use archipelago_sim::{Link, Simulation, Sweep, Workload, World, bind_of, run_remote_seed};
+use archipelago_sim::{Link, Simulation, Workload, World, bind_of};
+use common::{Counter, Tick};
 
 #[test]
 fn a_hundred_seeds_of_three_nodes_hold_every_promise_and_meet_every_difficulty() {
-    let mut sweep = Sweep::of(Workload::Remote);
-    for seed in 1..=100 {
-        sweep.run(seed, LENGTH);
-    }
-    for failed in &sweep.failed {
-        eprintln!("{}", failed.tail.join("\n"));
-        let violation = failed.violation.as_ref().map(ToString::to_string).unwrap_or_default();
-        let (seed, seconds) = (failed.seed, LENGTH.as_secs());
-        eprintln!("seed {seed}: {violation}");
-        eprintln!("replay: cargo xtask sim --workload remote --from {seed} --seeds 1 --seconds {seconds}");
-    }
-    assert!(sweep.failed.is_empty(), "{} seeds failed", sweep.failed.len());
-    assert_eq!(sweep.never_evaluated(), [], "a promise that is never looked at is not kept");
-    assert_eq!(sweep.never_reached(), [""; 0], "a difficulty that is never met is not overcome");
+    common::holds(Workload::Remote, 100, LENGTH);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run_of_three_nodes() {
-    for seed in [2, 3, 12, 19] {
-        let [first, second] = [(); 2].map(|()| run_remote_seed(seed, LENGTH));
-        assert!(first.sent > 100, "seed {seed} did nothing");
-        assert_eq!(first, second, "seed {seed}");
-    }
+    common::repeats(Workload::Remote, &[2, 3, 12, 19], LENGTH);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run_of_three_nodes_in_another_process() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_archipelago-sim"));
-    let arguments = ["--workload", "remote", "--replay", "14", "--seconds", "30"];
-    let output = command.args(arguments).output().unwrap();
-    let there = String::from_utf8(output.stdout).unwrap();
-    let here = run_remote_seed(14, LENGTH).hash;
-    assert!(there.contains(&format!("{here:016x}")), "{here:016x} here, there {there}");
+    common::repeats_elsewhere(Workload::Remote, 14, LENGTH);
 }
 
 // ---- scripts ----
-
-#[remote(u32)]
-struct Tick;
-
-#[derive(Default, VirtualActor)]
-#[virtual_actor(handles(Tick))]
-struct Counter(u32);
-
-impl Actor for Counter {
-    type Context = Context<Self>;
-}
-
-impl Handler<Tick> for Counter {
-    type Result = u32;
-
-    fn handle(&mut self, _: Tick, _: &mut Context<Self>) -> u32 {
-        self.0 += 1;
-        self.0
-    }
-}
 
 /// Node 0 hosts the counters, node 1 knows them.
 fn two_nodes() -> Simulation {

@@ -15,7 +15,7 @@ use super::span;
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct LaneSettings {
-    /// Bytes of messages that may wait in one lane.
+    /// Bytes of messages that one lane may hold until the transport has taken them.
     pub bytes: Size,
     /// Calls of one lane that may await their answer.
     pub calls: NonZeroU32,

@@ -6,6 +6,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
 
 use archipelago_protocol::identity::{Namespace, NodeAddress};
+use archipelago_protocol::session::OnStuck;
 use figment::value::Value;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -162,6 +163,14 @@ impl Leaf for Overflow {
 
     fn expected() -> String {
         r#""fail", "wait" or "drop-oldest""#.to_owned()
+    }
+}
+
+impl Leaf for OnStuck {
+    const SHAPE: Shape = Shape::Text;
+
+    fn expected() -> String {
+        r#""abort" or "report""#.to_owned()
     }
 }
 

@@ -38,6 +38,7 @@ mod size;
 mod span;
 mod transport;
 
+pub use archipelago_protocol::session::OnStuck;
 pub use backend::{BackendKind, BackendSettings, EmbeddedSettings, UnknownBackend};
 pub use cluster::ClusterSettings;
 pub use conflict::Conflict;
@@ -51,8 +52,8 @@ pub use nats::{NatsSettings, NatsTlsSettings};
 pub(crate) use origins::Origins;
 pub use secret::{Secret, SecretError, SecretFile};
 pub use settings::{
-    ActorSettings, CallSettings, EventSettings, KindSettings, NodeSettings, SessionSettings, Settings,
-    TtlTooShort,
+    ActorSettings, CallSettings, EventSettings, FenceSettings, KindSettings, NodeSettings, SessionSettings,
+    Settings, TtlTooShort,
 };
 pub use size::{BadSize, Size};
 pub use span::{Idle, Pause};

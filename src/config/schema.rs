@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use archipelago_protocol::identity::{Namespace, NodeAddress};
+use archipelago_protocol::session::OnStuck;
 use figment::value::Value;
 
 use super::backend::BackendKind;
@@ -119,7 +120,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 89] = [
+static KEYS: [Key; 92] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -129,6 +130,7 @@ static KEYS: [Key; 89] = [
     Key::of::<Span>(&["actors", "activate_timeout"]),
     Key::of::<Span>(&["actors", "deactivate_timeout"]),
     Key::of::<NonZeroU32>(&["calls", "inbox"]),
+    Key::of::<NonZeroU32>(&["calls", "interleaved"]),
     Key::of::<NonZeroU32>(&["calls", "pending"]),
     Key::of::<NonZeroU32>(&["calls", "ingress"]),
     Key::of::<Idle>(&["actors", "idle_after"]),
@@ -144,9 +146,11 @@ static KEYS: [Key; 89] = [
     Key::of::<NonZeroU32>(&["membership", "quorum"]),
     Key::of::<Leader>(&["membership", "leader"]),
     Key::of::<NonZeroU32>(&["events", "subscriber_queue"]),
+    Key::of::<NonZeroU32>(&["events", "watches"]),
     Key::of::<Span>(&["session", "ttl"]),
     Key::of::<Span>(&["session", "heartbeat"]),
     Key::of::<bool>(&["session", "rejoin"]),
+    Key::of::<OnStuck>(&["fence", "on_stuck"]),
     Key::of::<BackendKind>(&["backend", "kind"]),
     Key::of::<bool>(&["backend", "embedded", "serve"]),
     Key::of::<Optional<Dialled>>(&["backend", "embedded", "join"]),

@@ -8,6 +8,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::time::Duration;
 
 use archipelago_protocol::identity::Namespace;
+use archipelago_protocol::session::OnStuck;
 use humantime_serde::re::humantime::format_duration;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,8 @@ pub struct Settings {
     pub events: EventSettings,
     /// The lease of this node in the directory.
     pub session: SessionSettings,
+    /// What happens when it is lost and something still runs.
+    pub fence: FenceSettings,
     /// The store behind the directory.
     pub backend: BackendSettings,
     /// The other nodes.
@@ -67,6 +70,7 @@ impl Default for Settings {
             actors: ActorSettings::default(),
             events: EventSettings::default(),
             session: SessionSettings::default(),
+            fence: FenceSettings::default(),
             backend: BackendSettings::default(),
             cluster: ClusterSettings::default(),
             membership: MembershipSettings::default(),
@@ -114,6 +118,8 @@ pub struct CallSettings {
     pub timeout: Duration,
     /// Messages that may wait in one actor's inbox.
     pub inbox: NonZeroU32,
+    /// Messages of one actor that may be handled at the same time, if its kind interleaves.
+    pub interleaved: NonZeroU32,
     /// Calls of one lane that may await their answer.
     pub pending: NonZeroU32,
     /// Messages from foreign threads that may wait to enter the node.
@@ -125,6 +131,7 @@ impl Default for CallSettings {
         Self {
             timeout: Duration::from_secs(5),
             inbox: count::<1024>(),
+            interleaved: count::<1024>(),
             pending: count::<65_536>(),
             ingress: count::<65_536>(),
         }
@@ -188,11 +195,13 @@ pub struct KindSettings {
 pub struct EventSettings {
     /// Events that may wait for one subscriber.
     pub subscriber_queue: NonZeroU32,
+    /// Watches that this node keeps, its own and those of other nodes.
+    pub watches: NonZeroU32,
 }
 
 impl Default for EventSettings {
     fn default() -> Self {
-        Self { subscriber_queue: count::<1024>() }
+        Self { subscriber_queue: count::<1024>(), watches: count::<16_384>() }
     }
 }
 
@@ -292,6 +301,15 @@ pub(super) struct SessionFields {
     #[serde(with = "span")]
     heartbeat: Duration,
     rejoin: bool,
+}
+
+/// `[fence]`: what happens when the lease is lost and something still runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct FenceSettings {
+    /// What to do about a handler that blocks its thread past the fence.
+    pub on_stuck: OnStuck,
 }
 
 /// A default queue length; zero does not compile.

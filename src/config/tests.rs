@@ -166,7 +166,7 @@ fn variables_without_a_double_underscore_are_not_configuration() {
 fn unknown_key_is_refused_with_file_line_and_key() {
     assert_eq!(
         said_about("unknown-key", "[calls]\ntimeout = '1s'\ntimeuot = '1s'\n"),
-        "archipelago.toml:3: calls.timeuot: unknown key; known here are inbox, ingress, pending, timeout"
+        "archipelago.toml:3: calls.timeuot: unknown key; known here are inbox, ingress, interleaved, pending, timeout"
     );
 }
 
@@ -175,7 +175,7 @@ fn unknown_section_is_refused_with_file_line_and_key() {
     assert_eq!(
         said_about("unknown-section", "\n[call]\ntimeout = '1s'\n"),
         "archipelago.toml:2: call: unknown key; \
-         known here are actors, backend, calls, cluster, events, lanes, membership, namespace, node, \
+         known here are actors, backend, calls, cluster, events, fence, lanes, membership, namespace, node, \
          session, transport"
     );
 }

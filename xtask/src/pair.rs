@@ -12,16 +12,8 @@ use crate::workspace::Workspace;
 pub(crate) fn run(workspace: &Workspace, limit: Duration) -> Result<(), String> {
     let address = free_address().map_err(|error| format!("no free port: {error}"))?;
     let mut host = workspace
-        .cargo_command(&[
-            "run",
-            "--quiet",
-            "--example",
-            "pair",
-            "--",
-            "host",
-            &address,
-            "--until-stdin-closes",
-        ])
+        .command(workspace.example("pair"))
+        .args(["host", &address, "--until-stdin-closes"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -34,8 +26,8 @@ pub(crate) fn run(workspace: &Workspace, limit: Duration) -> Result<(), String> 
 }
 
 fn call(workspace: &Workspace, address: &str, limit: Duration) -> Result<(), String> {
-    let mut caller = workspace.cargo_command(&["run", "--quiet", "--example", "pair", "--", "call", address]);
-    match run_within(&mut caller, limit)? {
+    let mut caller = workspace.command(workspace.example("pair"));
+    match run_within(caller.args(["call", address]), limit)? {
         Some(status) if status.success() => Ok(()),
         Some(status) => Err(format!("the caller ended with {status}")),
         None => Err(format!("the caller did not end within {} s", limit.as_secs())),

@@ -2,6 +2,7 @@
 
 use crate::capture::{Captured, capture};
 use crate::step::Outcome;
+use crate::test;
 use crate::workspace::Workspace;
 
 /// Passes the arguments on.
@@ -13,10 +14,13 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<bool, S
 
 /// Sweeps so many seeds of every workload, as a step; keeps the figures that the simulator prints.
 pub(crate) fn sweep(workspace: &Workspace, seeds: u64) -> Outcome {
+    if let failed @ Outcome::Failed(..) = workspace.cargo(&BUILD) {
+        return failed;
+    }
     let mut figures = Vec::new();
     for (workload, seconds) in WORKLOADS {
         println!("-- workload {workload} --");
-        let mut command = workspace.cargo_command(&SIMULATOR);
+        let mut command = workspace.command(workspace.built("archipelago-sim"));
         command.args(["--workload", workload, "--seeds", &seeds.to_string(), "--seconds", seconds]);
         match capture(&mut command, is_figure) {
             Ok(Captured { status, lines }) => {
@@ -32,12 +36,16 @@ pub(crate) fn sweep(workspace: &Workspace, seeds: u64) -> Outcome {
 }
 
 /// What is simulated, and for how many simulated seconds per seed.
-const WORKLOADS: [(&str, &str); 3] = [("local", "120"), ("remote", "60"), ("cluster", "60")];
+const WORKLOADS: [(&str, &str); 3] = [("local", "120"), ("remote", "30"), ("cluster", "30")];
 
 /// A line `figure <name> <value>`: something the program measured and wants to be remembered.
 fn is_figure(line: &str) -> bool {
     line.starts_with("figure ")
 }
+
+/// With the examples, because they need what only tests need: so the crates are those that the tests were built with.
+const BUILD: [&str; 7] =
+    ["build", "--quiet", "--workspace", test::FEATURES, "--examples", "--bin", "archipelago-sim"];
 
 const SIMULATOR: [&str; 7] =
     ["run", "--quiet", "--package", "archipelago-sim", "--bin", "archipelago-sim", "--"];

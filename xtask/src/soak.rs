@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::capture::counts_tests;
+use crate::servers;
 use crate::sim;
 use crate::step::{Outcome, Report, Step, run_all};
 use crate::test;
@@ -15,16 +16,46 @@ use crate::workspace::Workspace;
 /// The steps. To add a step, add a line.
 fn steps(options: Options) -> Vec<Step> {
     vec![
-        Step::vital("build", |w| w.cargo(&["test", "--workspace", "--no-run", "--quiet"])),
+        Step::new("prepare servers", servers::prepare),
+        Step::vital("build", |w| w.cargo(&["test", "--workspace", test::FEATURES, "--no-run", "--quiet"])),
         Step::new("simulation", move |w| sim::sweep(w, options.seeds)),
         Step::new("mutants", |w| w.cargo(&test::MUTANTS)),
         Step::new("large models", |w| w.cargo_keeping(&LARGE_MODELS, is_figure_or_result)),
+        Step::new("faults", move |w| faults(w, options.repeat)),
         Step::new("repeated tests", move |w| repeated_tests(w, options.repeat)),
     ]
 }
 
 /// The models that are too large for every change; each prints its size.
 const LARGE_MODELS: [&str; 6] = ["test", "--package", "archipelago-models", "--", "--ignored", "--nocapture"];
+
+/// Real processes on real stores that are killed, frozen, cut off and kept busy, with sessions as users have them: each as
+/// often, or as long, as `ARCHIPELAGO_TEST_SOAK` says.
+fn faults(workspace: &Workspace, repeat: u32) -> Outcome {
+    let mut workspace = workspace.clone();
+    workspace.set("ARCHIPELAGO_TEST_SOAK", repeat.to_string());
+    workspace.cargo_keeping(&FAULTS, is_figure_or_result)
+}
+
+/// One at a time: they measure.
+const FAULTS: [&str; 16] = [
+    "test",
+    "--workspace",
+    test::FEATURES,
+    "--no-fail-fast",
+    "--test",
+    "failover",
+    "--test",
+    "outage",
+    "--test",
+    "partition",
+    "--test",
+    "busy",
+    "--",
+    "--nocapture",
+    "--test-threads",
+    "1",
+];
 
 fn is_figure_or_result(line: &str) -> bool {
     line.starts_with("figure ") || counts_tests(line)

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::capture::{counts_tests, run_within};
 use crate::containers;
 use crate::foundationdb;
+use crate::guarantees;
 use crate::pair;
 use crate::requirements;
 use crate::servers;
@@ -13,31 +14,26 @@ use crate::sim;
 use crate::step::{Outcome, Step, run_all};
 use crate::workspace::Workspace;
 
-/// Deliberate bugs of the runtime, each of which the simulator must find.
-pub(crate) const MUTANTS: [&str; 7] =
-    ["test", "--package", "archipelago-sim", "--features", "mutants", "--test", "mutants"];
-
-/// Deliberate bugs of the simulated network, each of which the rules of the transport contract must find.
-pub(crate) const NETWORK_MUTANTS: [&str; 7] =
-    ["test", "--package", "archipelago-memory", "--features", "mutants", "--test", "mutants"];
+/// Deliberate bugs of the runtime, each of which the simulator must find, and of the simulated network, each of which the
+/// rules of the transport contract must find.
+pub(crate) const MUTANTS: [&str; 5] = [
+    "test",
+    "--workspace",
+    "--features=archipelago/etcd,archipelago/nats,archipelago-sim/mutants",
+    "--test",
+    "mutants",
+];
 
 /// The backends of the facade that are not in every build.
-const FEATURES: &str = "--features=archipelago/etcd,archipelago/nats";
+///
+/// Every step builds the whole workspace with them, and chooses by target what it wants: cargo unites the features of what is
+/// selected, so with `--package` the same crates would be built again for every step.
+pub(crate) const FEATURES: &str = "--features=archipelago/etcd,archipelago/nats";
 
-/// Some tests as a user has the facade by default: without the backends of [`FEATURES`]. What the compiler says about
-/// mistakes is compared here alone, because it depends on the crates it sees.
-const FACADE_ALONE: [&str; 10] = [
-    "test",
-    "--package",
-    "archipelago",
-    "--lib",
-    "--test",
-    "backends",
-    "--test",
-    "config_samples",
-    "--test",
-    "compile_fail",
-];
+/// The targets that are tested as a user has the facade by default: without the backends of [`FEATURES`]. What the compiler
+/// says about mistakes is compared here alone, because it depends on the crates it sees.
+const FACADE_ALONE: [&str; 7] =
+    ["--lib", "--test", "backends", "--test", "config_samples", "--test", "compile_fail"];
 
 /// How many seeds the simulator sweeps for every change.
 const SEEDS: u64 = 500;
@@ -47,12 +43,14 @@ fn steps() -> Vec<Step> {
     vec![
         Step::new("format", |w| w.cargo(&["fmt", "--all", "--check"])),
         Step::new("requirements", |w| requirements::step(w)),
+        Step::new("guarantees", |w| guarantees::step(w)),
         Step::new("prepare servers", servers::prepare),
         Step::vital("build", |w| w.cargo(&["test", "--workspace", FEATURES, "--no-run", "--quiet"])),
         Step::new("clippy", |w| {
-            w.cargo(&["clippy", "--workspace", FEATURES, "--all-targets", "--", "-D", "warnings"])
+            let features = if foundationdb::can_compile() { foundationdb::FEATURES } else { FEATURES };
+            w.cargo(&["clippy", "--workspace", features, "--all-targets", "--", "-D", "warnings"])
         }),
-        Step::new("facade alone", |w| w.cargo_keeping(&FACADE_ALONE, counts_tests)),
+        Step::new("facade alone", |w| facade_alone(w)),
         Step::new("docs", |w| {
             w.cargo_with(("RUSTDOCFLAGS", "-D warnings"), &["doc", "--workspace", FEATURES, "--no-deps"])
         }),
@@ -63,7 +61,6 @@ fn steps() -> Vec<Step> {
         Step::new("foundationdb", |w| foundationdb::step(w)),
         Step::new("simulation", |w| sim::sweep(w, SEEDS)),
         Step::new("mutants", |w| w.cargo_keeping(&MUTANTS, counts_tests)),
-        Step::new("network mutants", |w| w.cargo_keeping(&NETWORK_MUTANTS, counts_tests)),
         Step::new("examples", |w| examples(w)),
     ]
 }
@@ -95,6 +92,17 @@ pub(crate) fn tests(workspace: &Workspace) -> Outcome {
     workspace.cargo_keeping(words, counts_tests)
 }
 
+/// Without nextest no tests of one package can be chosen from a build of all.
+fn facade_alone(workspace: &Workspace) -> Outcome {
+    let (nextest, package) = (["nextest", "run", "--workspace"], ["test", "--package", "archipelago"]);
+    let mut words = if workspace.has_nextest() { nextest } else { package }.to_vec();
+    words.extend(FACADE_ALONE);
+    if workspace.has_nextest() {
+        words.extend(["-E", "package(archipelago)"]);
+    }
+    workspace.cargo_keeping(&words, counts_tests)
+}
+
 fn chosen(names: &str) -> Result<Vec<Step>, String> {
     let names: Vec<&str> = names.split(',').map(str::trim).collect();
     let all = steps();
@@ -112,7 +120,9 @@ fn examples(workspace: &Workspace) -> Outcome {
         Ok(names) => names,
         Err(error) => return Outcome::failed(format!("cannot list examples: {error}")),
     };
-    if let failed @ Outcome::Failed(..) = workspace.cargo(&["build", "--examples", "--quiet"]) {
+    if let failed @ Outcome::Failed(..) =
+        workspace.cargo(&["build", "--workspace", FEATURES, "--examples", "--quiet"])
+    {
         return failed;
     }
     let mut failures = Vec::new();
@@ -134,11 +144,11 @@ fn example(workspace: &Workspace, name: &str) -> Result<(), String> {
     if name == "pair" {
         return pair::run(workspace, EXAMPLE_LIMIT);
     }
-    let mut words = vec!["run", "--quiet", "--example", name];
+    let mut command = workspace.command(workspace.example(name));
     if SERVERS.contains(&name) {
-        words.extend(["--", "--self-test"]);
+        command.arg("--self-test");
     }
-    match run_within(&mut workspace.cargo_command(&words), EXAMPLE_LIMIT)? {
+    match run_within(&mut command, EXAMPLE_LIMIT)? {
         Some(status) if status.success() => Ok(()),
         Some(status) => Err(status.to_string()),
         None => Err(format!("did not end within {} s", EXAMPLE_LIMIT.as_secs())),

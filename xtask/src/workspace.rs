@@ -43,6 +43,16 @@ impl Workspace {
         }
     }
 
+    /// Where a build puts a program of the workspace.
+    pub(crate) fn built(&self, program: &str) -> PathBuf {
+        self.target().join("debug").join(program)
+    }
+
+    /// Where it puts an example.
+    pub(crate) fn example(&self, name: &str) -> PathBuf {
+        self.built("examples").join(name)
+    }
+
     /// Hands a variable to every child started from now on.
     pub(crate) fn set(&mut self, name: &str, value: impl Into<OsString>) {
         self.variables.push((name.to_owned(), value.into()));

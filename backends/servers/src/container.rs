@@ -4,11 +4,12 @@
 //! ones: `docker compose -f config/compose.yaml --profile all down --volumes` takes it away.
 
 use std::fs::File;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::process::{answer, http_ok};
+use crate::process::{LOOPBACK, answer, http_ok};
 
 /// A service of the compose file.
 struct Service {
@@ -33,7 +34,9 @@ const SERVICES: [Service; 2] = [
         scheme: "nats",
         port_variable: "ARCHIPELAGO_NATS_PORT",
         usual_port: 4222,
-        answers: |port| answer(port, b"").is_some_and(|said| said.starts_with("INFO ")),
+        answers: |port| {
+            answer(SocketAddr::from((LOOPBACK, port)), b"").is_some_and(|said| said.starts_with("INFO "))
+        },
     },
 ];
 

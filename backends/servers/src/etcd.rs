@@ -4,11 +4,12 @@
 //! 3.5.2 can lose committed transactions when it is killed under load (etcd-io/etcd issue 13766), so tests that kill or
 //! pause take the 3.4 where there is one ([`EtcdServer::to_hurt`]).
 
+use std::net::IpAddr;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use crate::process::{Place, Recipe, ServerProcess, http_ok};
+use crate::process::{LOOPBACK, Place, Recipe, ServerProcess, http_ok};
 use crate::program::{self, Source};
 
 /// A running etcd with one member. Killed when it is dropped.
@@ -32,18 +33,23 @@ impl EtcdServer {
     /// Starts an etcd for one test; `None` if there is no program, which has been said.
     pub fn start() -> Option<Self> {
         let program = program::find_program("etcd", "etcd");
-        Self::spawn(program, None)
+        Self::spawn(program, LOOPBACK, None)
     }
 
     /// Starts an etcd that may be killed and paused; `None` if there is no program, which has been said.
     pub fn to_hurt() -> Option<Self> {
+        Self::to_hurt_at(LOOPBACK)
+    }
+
+    /// The same, for clients that reach it at `host`, an address of this machine or namespace.
+    pub fn to_hurt_at(host: IpAddr) -> Option<Self> {
         let program = program::named("etcd34").or_else(|| program::find_program("etcd", "etcd"));
-        Self::spawn(program, None)
+        Self::spawn(program, host, None)
     }
 
     /// Starts an etcd that talks TLS; `None` if there is no program, which has been said.
     pub fn with_tls(tls: ServerTls) -> Option<Self> {
-        Self::spawn(program::find_program("etcd", "etcd"), Some(tls))
+        Self::spawn(program::find_program("etcd", "etcd"), LOOPBACK, Some(tls))
     }
 
     /// Starts `members` of one cluster that may be killed and paused; `None` if there is no program, which has been said.
@@ -53,7 +59,7 @@ impl EtcdServer {
         let peers = Arc::new(OnceLock::new());
         let recipe = |n| {
             let membership = Membership { n, peers: Arc::clone(&peers) };
-            recipe(program.clone(), move |place| arguments(place, "http", &membership))
+            recipe(program.clone(), LOOPBACK, move |place| arguments(place, "http", &membership))
         };
         let processes = ServerProcess::start_together((0..members).map(recipe).collect(), |places| {
             peers.get_or_init(|| places.iter().map(|place| place.port(PEERS)).collect());
@@ -63,13 +69,13 @@ impl EtcdServer {
 
     /// Where clients reach it.
     pub fn address(&self) -> String {
-        format!("{}://127.0.0.1:{}", self.scheme, self.port(CLIENTS))
+        format!("{}://{}:{}", self.scheme, self.place().host(), self.port(CLIENTS))
     }
 
-    fn spawn(program: Option<PathBuf>, tls: Option<ServerTls>) -> Option<Self> {
+    fn spawn(program: Option<PathBuf>, host: IpAddr, tls: Option<ServerTls>) -> Option<Self> {
         let program = Self::present(program)?;
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let recipe = recipe(program, move |place| {
+        let recipe = recipe(program, host, move |place| {
             let mut arguments = arguments(place, scheme, &Membership::alone(place));
             // Alone it waits for nobody's vote; the shorter, the sooner it starts.
             arguments.extend(["--heartbeat-interval=10".to_owned(), "--election-timeout=100".to_owned()]);
@@ -117,10 +123,15 @@ impl Membership {
     }
 }
 
-fn recipe(program: PathBuf, arguments: impl Fn(&Place) -> Vec<String> + Send + Sync + 'static) -> Recipe {
+fn recipe(
+    program: PathBuf,
+    host: IpAddr,
+    arguments: impl Fn(&Place) -> Vec<String> + Send + Sync + 'static,
+) -> Recipe {
     Recipe {
         name: "etcd",
         program,
+        host,
         ports: 3,
         arguments: Box::new(arguments),
         ready: Box::new(|place| http_ok(place.port(METRICS), "/health")),
@@ -165,11 +176,13 @@ pub fn shared_34() -> Option<String> {
 
 /// What lives in a static is never dropped: it ends when the process does.
 fn started_once(server: &'static OnceLock<EtcdServer>, program: PathBuf) -> String {
-    server.get_or_init(|| EtcdServer::spawn(Some(program), None).expect("a program is given")).address()
+    server
+        .get_or_init(|| EtcdServer::spawn(Some(program), LOOPBACK, None).expect("a program is given"))
+        .address()
 }
 
 fn arguments(place: &Place, scheme: &str, membership: &Membership) -> Vec<String> {
-    let clients = format!("{scheme}://127.0.0.1:{}", place.port(CLIENTS));
+    let clients = format!("{scheme}://{}:{}", place.host(), place.port(CLIENTS));
     let peers = format!("http://127.0.0.1:{}", place.port(PEERS));
     let mut arguments = vec![
         format!("--data-dir={}", place.folder().join("data").display()),

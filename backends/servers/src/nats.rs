@@ -3,10 +3,11 @@
 //! It listens on loopback with JetStream in its own folder, and is ready within a few hundredths of a second, so every
 //! test may have one of its own. What else it should know is a text that follows the rest of its configuration.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use crate::process::{Place, Recipe, ServerProcess, answer, http_ok};
+use crate::process::{LOOPBACK, Place, Recipe, ServerProcess, answer, http_ok};
 use crate::program::{Source, find, find_program};
 
 /// The program of a present server, or `None` if there is none: then the test is skipped, and has been told.
@@ -45,12 +46,17 @@ pub fn old_program() -> Option<PathBuf> {
 
 /// Starts `program`, told `more` beside its address and folder.
 pub fn start(program: PathBuf, more: impl Fn(&Path) -> String + Send + Sync + 'static) -> ServerProcess {
-    spawn(program, "", more)
+    ServerProcess::start(recipe(program, LOOPBACK, move |place| arguments(place, "", &more(place.folder()))))
 }
 
 /// Starts `program` as production needs it: a write is on disk when it is acknowledged.
 pub fn start_durable(program: PathBuf) -> ServerProcess {
-    spawn(program, DURABLE, |_| String::new())
+    start_durable_at(program, LOOPBACK)
+}
+
+/// The same, for clients that reach it at `host`, an address of this machine or namespace.
+pub fn start_durable_at(program: PathBuf, host: IpAddr) -> ServerProcess {
+    ServerProcess::start(recipe(program, host, |place| arguments(place, DURABLE, "")))
 }
 
 /// Starts `members` of one cluster as production needs it, called `member0` and so on.
@@ -68,30 +74,28 @@ pub fn start_cluster(program: &Path, members: usize) -> Vec<ServerProcess> {
                 routes.join(", ")
             )
         };
-        recipe(program.to_owned(), move |place| arguments(place, DURABLE, &cluster(place)))
+        recipe(program.to_owned(), LOOPBACK, move |place| arguments(place, DURABLE, &cluster(place)))
     };
     ServerProcess::start_together((0..members).map(recipe).collect(), |places| {
         routes.get_or_init(|| places.iter().map(|place| place.port(ROUTES)).collect());
     })
 }
 
-fn spawn(
+fn recipe(
     program: PathBuf,
-    jetstream: &'static str,
-    more: impl Fn(&Path) -> String + Send + Sync + 'static,
-) -> ServerProcess {
-    ServerProcess::start(recipe(program, move |place| arguments(place, jetstream, &more(place.folder()))))
-}
-
-fn recipe(program: PathBuf, arguments: impl Fn(&Place) -> Vec<String> + Send + Sync + 'static) -> Recipe {
+    host: IpAddr,
+    arguments: impl Fn(&Place) -> Vec<String> + Send + Sync + 'static,
+) -> Recipe {
     Recipe {
         name: "nats-server",
         program,
+        host,
         ports: 3,
         arguments: Box::new(arguments),
         ready: Box::new(|place| {
             // The port is open before JetStream has read its streams; the health check is not content until then.
-            let greets = answer(place.port(0), b"").is_some_and(|said| said.starts_with("INFO "));
+            let clients = SocketAddr::from((place.host(), place.port(0)));
+            let greets = answer(clients, b"").is_some_and(|said| said.starts_with("INFO "));
             greets && http_ok(place.port(1), "/healthz")
         }),
     }
@@ -99,7 +103,7 @@ fn recipe(program: PathBuf, arguments: impl Fn(&Place) -> Vec<String> + Send + S
 
 /// The address of a running server.
 pub fn url(server: &ServerProcess) -> String {
-    format!("nats://127.0.0.1:{}", server.port(0))
+    format!("nats://{}:{}", server.place().host(), server.port(0))
 }
 
 /// The folder of its streams.
@@ -110,7 +114,8 @@ pub fn store_folder(server: &ServerProcess) -> PathBuf {
 fn arguments(place: &Place, jetstream: &str, more: &str) -> Vec<String> {
     let file = place.folder().join("server.conf");
     let text = format!(
-        "listen: 127.0.0.1:{}\nhttp: 127.0.0.1:{}\njetstream {{ store_dir: {:?}\n{jetstream} }}\n{more}\n",
+        "listen: {}:{}\nhttp: 127.0.0.1:{}\njetstream {{ store_dir: {:?}\n{jetstream} }}\n{more}\n",
+        place.host(),
         place.port(0),
         place.port(1),
         place.folder().join("streams"),

@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -21,6 +21,8 @@ pub struct Recipe {
     pub name: &'static str,
     /// The program.
     pub program: PathBuf,
+    /// Where its clients reach it.
+    pub host: IpAddr,
     /// How many ports it needs.
     pub ports: usize,
     /// What the program is told. Asked at every start, so that files can be written here too.
@@ -36,6 +38,7 @@ pub type OfPlace<T> = Box<dyn Fn(&Place) -> T + Send + Sync>;
 #[derive(Debug)]
 pub struct Place {
     folder: TempDir,
+    host: IpAddr,
     ports: Vec<Port>,
 }
 
@@ -45,7 +48,12 @@ impl Place {
         self.folder.path()
     }
 
-    /// One of its ports on loopback.
+    /// Where its clients reach it; whatever else it listens for is on loopback.
+    pub fn host(&self) -> IpAddr {
+        self.host
+    }
+
+    /// One of its ports.
     ///
     /// # Panics
     ///
@@ -95,7 +103,8 @@ impl ServerProcess {
     fn settle(recipe: Recipe) -> Self {
         let folder = tempfile::Builder::new().prefix("archipelago-test-").tempdir();
         let folder = folder.expect("the temporary folder can be written");
-        let place = Place { folder, ports: (0..recipe.ports).map(|_| Port::take()).collect() };
+        let ports = (0..recipe.ports).map(|_| Port::take()).collect();
+        let place = Place { folder, host: recipe.host, ports };
         Self { recipe, place, running: None }
     }
 
@@ -257,15 +266,18 @@ fn guard(server: &Child, folder: &Path) -> std::io::Result<Child> {
         .spawn()
 }
 
+/// Where servers listen that only this machine reaches.
+pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
 /// Whether an HTTP server on this loopback port answers `path` with success; for [`Recipe::ready`].
 pub fn http_ok(port: u16, path: &str) -> bool {
     let request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n");
-    answer(port, request.as_bytes()).is_some_and(|answer| answer.split(' ').nth(1) == Some("200"))
+    answer(SocketAddr::from((LOOPBACK, port)), request.as_bytes())
+        .is_some_and(|answer| answer.split(' ').nth(1) == Some("200"))
 }
 
-/// The first 64 bytes that a server on this loopback port says, or answers to `request`; for [`Recipe::ready`].
-pub fn answer(port: u16, request: &[u8]) -> Option<String> {
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
+/// The first 64 bytes that a server at this address says, or answers to `request`; for [`Recipe::ready`].
+pub fn answer(address: SocketAddr, request: &[u8]) -> Option<String> {
     let mut stream = TcpStream::connect_timeout(&address, PROBE_LIMIT).ok()?;
     stream.set_read_timeout(Some(PROBE_LIMIT)).ok()?;
     stream.write_all(request).ok()?;

@@ -1,4 +1,4 @@
-//! The side that asks and measures.
+//! The side that asks in batches, and the side that tells.
 
 use std::collections::VecDeque;
 use std::time::Instant;

@@ -2,7 +2,12 @@
 //!
 //! Two processes on loopback, one connection, one task per side on a current-thread runtime, frames of 100 bytes in
 //! whole-buffer writes, a fixed number in flight. Every frame is taken from the buffer and answered by itself, as any
-//! protocol must, but there are no actors, no calls and no serialisation: what ours is compared with.
+//! protocol must, but there are no actors and no serialisation: what ours is compared with.
+//!
+//! There are two baselines for asks. [`ask`] is what an ask means: every one in flight has a caller of its own, who is
+//! woken by its answer and then asks again. [`batch`] is the upper bound: one task sends as many frames as were answered
+//! by the last read, and nobody waits for any one of them. With one in flight they are the same thing, and [`batch`] is
+//! the leaner.
 //!
 //! The second process is the calling binary, started once more. So a binary that measures must begin with
 //!
@@ -19,6 +24,7 @@
     reason = "a benchmark reads clocks, starts threads and uses the real network"
 )]
 
+mod callers;
 mod child;
 pub use child::{ChildRole, child_role};
 mod client;
@@ -71,13 +77,25 @@ impl Contestant {
     }
 }
 
-/// Measures `asks` round trips with `in_flight` of them under way at any time. Blocks the calling thread; a runtime of
-/// its own is used, so the caller may be in another one.
+/// Measures `asks` round trips of `in_flight` callers, each of whom asks again when it has its answer. Blocks the calling
+/// thread; a runtime of its own is used, so the caller may be in another one.
 ///
 /// # Errors
 ///
 /// The child did not start, the connection failed, or it took longer than two minutes.
 pub fn ask(contestant: Contestant, in_flight: usize, asks: u64) -> Result<RawFigures, RawError> {
+    measure(contestant, async move |setup: Setup| {
+        let mut wire = setup.dial().await?;
+        callers::ask(&mut *wire, in_flight, asks).await
+    })
+}
+
+/// Measures `asks` round trips with `in_flight` of them under way, sent and counted in batches. Blocks as [`ask`] does.
+///
+/// # Errors
+///
+/// As [`ask`].
+pub fn batch(contestant: Contestant, in_flight: usize, asks: u64) -> Result<RawFigures, RawError> {
     measure(contestant, async move |setup: Setup| {
         let mut wire = setup.dial().await?;
         client::ask(&mut *wire, in_flight, asks).await

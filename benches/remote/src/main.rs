@@ -13,7 +13,7 @@ mod measure;
 mod node;
 mod strain;
 
-use archipelago_bench_raw::Contestant;
+use archipelago_bench_raw::{Contestant, RawError, RawFigures};
 
 use crate::measure::Figures;
 use crate::node::Road;
@@ -49,10 +49,15 @@ fn compare(road: Road) -> usize {
     let full = rounds(road, raw, 1024, 400_000);
     rounds(road, raw, 64, 200_000);
     let one = rounds(road, raw, 1, 20_000);
+    let of_batch = median(full.iter().map(|round| round.ours.per_second / round.batch.per_second).collect());
+    println!(
+        "{:<5} ask  1024 at {of_batch:.3} of raw frames in batches, where nobody waits for one",
+        road.name()
+    );
     let tells: Vec<f64> = (0..ROUNDS).map(|_| on_actix(measure::tell(road, 1_000_000))).collect();
     println!("{:<5} tell            {:>10.0}/s", road.name(), median(tells));
-    let ask = median(full.iter().map(|(ours, theirs)| ours.per_second / theirs.per_second).collect());
-    let p50 = median(one.iter().map(|(ours, theirs)| ours.p50_micros / theirs.p50_micros).collect());
+    let ask = median(full.iter().map(|round| round.ours.per_second / round.callers.per_second).collect());
+    let p50 = median(one.iter().map(|round| round.ours.p50_micros / round.batch.p50_micros).collect());
     bar(road, "ask_1024_vs_raw", ask, needed, ask >= needed)
         + bar(road, "ask_1_p50_vs_raw", p50, 1.5, p50 <= 1.5)
         + strain(road)
@@ -75,30 +80,31 @@ fn strain(road: Road) -> usize {
         + bar(road, "stalled_growth_vs_buffer", growth / buffer, 1.0, growth <= buffer)
 }
 
-fn rounds(road: Road, raw: Contestant, in_flight: u64, asks: u64) -> Vec<(Figures, Figures)> {
-    let round = || {
-        let theirs = archipelago_bench_raw::ask(raw, in_flight as usize, asks).expect("the baseline runs");
-        let theirs = Figures {
-            per_second: theirs.ask_per_second,
-            p50_micros: theirs.p50_micros,
-            p99_micros: theirs.p99_micros,
-        };
-        (on_actix(measure::ask(road, in_flight, asks)), theirs)
+/// One turn of each contestant.
+struct Round {
+    ours: Figures,
+    /// The bare transport, every ask with a caller of its own.
+    callers: Figures,
+    /// The bare transport, frames in batches.
+    batch: Figures,
+}
+
+fn rounds(road: Road, raw: Contestant, in_flight: u64, asks: u64) -> Vec<Round> {
+    let round = || Round {
+        callers: bare(archipelago_bench_raw::ask(raw, in_flight as usize, asks)),
+        ours: on_actix(measure::ask(road, in_flight, asks)),
+        batch: bare(archipelago_bench_raw::batch(raw, in_flight as usize, asks)),
     };
     let all: Vec<_> = (0..ROUNDS).map(|_| round()).collect();
-    for (ours, theirs) in &all {
-        println!(
-            "{:<5} ask {in_flight:>5} {:>10.0}/s p50 {:>7.1} p99 {:>8.1} µs   raw {:>10.0}/s p50 {:>7.1} p99 {:>8.1} µs",
-            road.name(),
-            ours.per_second,
-            ours.p50_micros,
-            ours.p99_micros,
-            theirs.per_second,
-            theirs.p50_micros,
-            theirs.p99_micros,
-        );
+    for Round { ours, callers, batch } in &all {
+        println!("{:<5} ask {in_flight:>5} {ours}   raw {callers}   batch {batch}", road.name());
     }
     all
+}
+
+fn bare(measured: Result<RawFigures, RawError>) -> Figures {
+    let RawFigures { ask_per_second, p50_micros, p99_micros } = measured.expect("the baseline runs");
+    Figures { per_second: ask_per_second, p50_micros, p99_micros }
 }
 
 fn on_actix<T: 'static>(work: impl Future<Output = T> + 'static) -> T {

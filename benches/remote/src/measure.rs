@@ -1,6 +1,7 @@
 //! Asks and tells between two processes.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::future::poll_fn;
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -19,6 +20,13 @@ pub(crate) struct Figures {
     pub(crate) per_second: f64,
     pub(crate) p50_micros: f64,
     pub(crate) p99_micros: f64,
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { per_second, p50_micros, p99_micros } = self;
+        write!(f, "{per_second:>9.0}/s p50 {p50_micros:>7.1} p99 {p99_micros:>8.1} µs")
+    }
 }
 
 /// Asks with `in_flight` callers until `asks` are answered.

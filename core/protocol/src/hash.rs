@@ -84,6 +84,27 @@ mod tests {
         assert!(counts.iter().all(|&n| (60..=140).contains(&n)), "uneven: {counts:?}");
     }
 
+    /// The vectors that `docs/handoff.md` publishes, computed by an independent implementation.
+    ///
+    /// Proves: R290
+    #[test]
+    fn the_hash_has_the_published_values() {
+        for (bytes, expected) in [
+            (&b""[..], 0xefd0_1f60_ba99_2926),
+            (b"a", 0x82a2_a958_a9be_ce5b),
+            (b"account-7", 0x08af_1142_a54e_3728),
+        ] {
+            assert_eq!(stable_hash(bytes), expected, "{bytes:?}");
+        }
+        for (parts, expected) in [
+            (["default", "Account", "alice"], 0xc732_6274_145d_e4c8_u64),
+            (["default", "Account", "bob"], 0x77ad_af2e_a903_dc78),
+            (["tenant", "Konto", "Zoë"], 0xee04_54bc_faf5_eadf),
+        ] {
+            assert_eq!(stable_hash_parts(&parts), expected, "{parts:?}");
+        }
+    }
+
     #[test]
     fn parts_are_not_confused_with_their_join() {
         assert_ne!(stable_hash_parts(&["ab", "c"]), stable_hash_parts(&["a", "bc"]));

@@ -7,7 +7,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use archipelago_protocol::identity::NodeId;
 use archipelago_protocol::membership::{
-    LeaderRule, MemberEvent, MemberStatus, MembershipEvent, NodeLoad, SplitStrategy,
+    LeaderProvider, LeaderRule, Member, MemberEvent, MemberStatus, MembershipEvent, NodeLoad, Sides,
+    SplitBrain, SplitStrategy,
 };
 use archipelago_protocol::time::Millis;
 use cluster::Cluster;
@@ -213,6 +214,37 @@ fn other_strategies_decide_otherwise() {
     cluster.split(&[oldest]);
     cluster.run(60_000);
     assert!(!cluster.nodes[oldest].is_down && (1..=4).all(|place| cluster.nodes[place].is_down));
+}
+
+/// The side with the node of this name wins; its name says who leads, too.
+#[derive(Clone, Debug)]
+struct Around(&'static str);
+
+impl SplitBrain for Around {
+    fn ours_wins(&self, sides: &Sides<'_>) -> bool {
+        sides.ours.iter().any(|member| member.info.name == self.0)
+    }
+}
+
+impl LeaderProvider for Around {
+    fn leader(&self, candidates: &mut dyn Iterator<Item = &Member>) -> Option<NodeId> {
+        candidates.min_by_key(|member| (member.info.name != self.0, member.id())).map(Member::id)
+    }
+}
+
+/// Proves: R153, R496
+#[test]
+fn a_strategy_and_a_leader_of_ones_own_can_be_plugged_in() {
+    let mut cluster = Cluster::new(6);
+    cluster.settings.strategy = SplitStrategy::own(Around("node-3"));
+    cluster.settings.leader = LeaderRule::own(Around("node-3"));
+    (0..5).for_each(|_| _ = cluster.start());
+    assert!(cluster.run_until(60_000, Cluster::agrees));
+    assert!(cluster.nodes.iter().all(|node| node.membership.leader() == Some(cluster.id(3))));
+    cluster.split(&[3, 4]);
+    cluster.run(60_000);
+    let down = |place: usize| cluster.nodes[place].is_down;
+    assert!((0..3).all(down) && !down(3) && !down(4), "the smaller side has won");
 }
 
 /// Proves: C39

@@ -21,6 +21,11 @@ pub enum Event {
         /// Its id.
         node: NodeId,
     },
+    /// The node has a session: it may own actors under this id from now on.
+    SessionOpened {
+        /// Its id.
+        node: NodeId,
+    },
     /// The node's session is over: nothing is handled any more under this id.
     SessionLost {
         /// Its id.
@@ -34,6 +39,14 @@ pub enum Event {
         before: NodeId,
         /// Its id now.
         now: NodeId,
+    },
+    /// Handlers block their threads past the fence of a node that has lost its session, and `fence.on_stuck` says to report
+    /// it. They may have effects while others serve the same actors. The node comes back when they have returned.
+    ArbitersStuck {
+        /// The id of the life that does not end.
+        node: NodeId,
+        /// How many of its arbiters are stuck.
+        arbiters: usize,
     },
     /// A node has announced itself.
     MemberJoined {

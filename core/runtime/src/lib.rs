@@ -21,6 +21,7 @@ mod refs;
 mod remote;
 mod session;
 mod settings;
+mod watch;
 
 pub use activation::Activation;
 pub use call::{Call, CallOptions, InCall, in_call, remaining};
@@ -42,3 +43,4 @@ pub use remote::{
     RemoteSettings, SendRemote, Service, Spawned, StaticLocator, SubscribeInbound, TransportActor,
 };
 pub use settings::NodeSettings;
+pub use watch::Watch;

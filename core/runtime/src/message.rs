@@ -5,7 +5,7 @@ use std::error::Error as StdError;
 use std::future::Future;
 
 use actix::dev::MessageResponse;
-use actix::{Actor, Addr, Context, Handler, Message, ResponseFuture};
+use actix::{Actor, Addr, Context, Handler, Message, MessageResult, ResponseFuture};
 use archipelago_protocol::activation::{DeactivateReason, Interleave};
 use archipelago_protocol::message::{MessageFlags, WireId, wire_id};
 use serde::Serialize;
@@ -81,6 +81,9 @@ where
         // A handler whose result is the reply itself has replied: no channel is needed to learn it.
         if let Some(reply) = (&mut response as &mut dyn Any).downcast_mut::<Option<M::Result>>() {
             return reply.take().map_or(Dispatched::Nothing, Dispatched::Reply);
+        }
+        if let Some(reply) = (&mut response as &mut dyn Any).downcast_mut::<Option<MessageResult<M>>>() {
+            return reply.take().map_or(Dispatched::Nothing, |MessageResult(reply)| Dispatched::Reply(reply));
         }
         let Some(response) = response else { return Dispatched::Nothing };
         let (tx, mut rx) = oneshot::channel();

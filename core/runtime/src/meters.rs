@@ -11,6 +11,7 @@ pub(crate) struct ArbiterMeters {
     pub(crate) cancelled_calls: Counter,
     pub(crate) timeouts: Counter,
     pub(crate) open_jobs: Gauge,
+    pub(crate) running_jobs: Gauge,
     pub(crate) pending_calls: Gauge,
     pub(crate) ingress: Gauge,
 }
@@ -23,6 +24,7 @@ impl ArbiterMeters {
             cancelled_calls: counter!("archipelago_cancelled_calls_total", "arbiter" => arbiter.clone()),
             timeouts: counter!("archipelago_call_timeouts_total", "arbiter" => arbiter.clone()),
             open_jobs: gauge!("archipelago_open_jobs", "arbiter" => arbiter.clone()),
+            running_jobs: gauge!("archipelago_running_jobs", "arbiter" => arbiter.clone()),
             pending_calls: gauge!("archipelago_pending_calls", "arbiter" => arbiter.clone()),
             ingress: gauge!("archipelago_ingress_entries", "arbiter" => arbiter),
         }

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::cluster;
 use crate::env::{ArbiterMain, ArbiterRole, Stay, within};
+use crate::events::Event;
 use crate::node::{NodeShared, StartError};
 use crate::remote;
 
@@ -139,8 +140,13 @@ impl SessionActor {
     fn carry_out(&mut self, actions: Vec<HolderAction>, ctx: &mut Context<Self>) {
         for action in actions {
             match action {
-                HolderAction::Gate(gate) => self.node.gate().set(gate.serve_until, gate.fence_at),
-                HolderAction::Lost { reason, .. } => self.node.give_up(&format!("{reason:?}")),
+                HolderAction::Gate(gate) => {
+                    self.node.gate().set(gate.serve_until, gate.fence_at);
+                    self.node.measure_session();
+                }
+                HolderAction::Lost { reason, fence_at } => {
+                    self.node.give_up_by(&format!("{reason:?}"), fence_at);
+                }
                 HolderAction::WakeAt(at) => self.wake_at(at, ctx),
                 request => self.request(request, ctx),
             }
@@ -182,14 +188,18 @@ impl SessionActor {
     }
 
     fn note_live(&self) {
-        if self.holder.serving(self.node.env().now()) {
-            self.node.session().send_if_modified(|state| {
-                let opening = *state == SessionState::Opening;
-                if opening {
-                    *state = SessionState::Live;
-                }
-                opening
-            });
+        if !self.holder.serving(self.node.env().now()) {
+            return;
+        }
+        let opened = self.node.session().send_if_modified(|state| {
+            let opening = *state == SessionState::Opening;
+            if opening {
+                *state = SessionState::Live;
+            }
+            opening
+        });
+        if opened {
+            self.node.events().publish(Event::SessionOpened { node: self.node.id() });
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use archipelago_protocol::identity::NodeAddress;
 use archipelago_protocol::membership::MembershipSettings;
 use archipelago_protocol::placement::{ChooseNode, Spread};
+use archipelago_protocol::session::OnStuck;
 use archipelago_protocol::time::Millis;
 
 use crate::remote::RemoteSettings;
@@ -28,6 +29,8 @@ pub struct NodeSettings {
     pub call_timeout: Millis,
     /// How many jobs may wait in one actor's inbox. Default 1,024.
     pub inbox: usize,
+    /// How many jobs of one actor may run at the same time, if its kind interleaves. Default 1,024.
+    pub interleaved: u32,
     /// How many calls may be pending on one arbiter. Default 65,536.
     pub pending_calls: usize,
     /// How many messages from other threads may wait at one arbiter. Default 65,536.
@@ -42,12 +45,16 @@ pub struct NodeSettings {
     pub deactivate_timeout: Millis,
     /// How many events a slow subscriber may be behind. Default 1,024.
     pub event_queue: usize,
+    /// How many watches the node keeps, its own and those of other nodes. Default 16,384.
+    pub watches: usize,
     /// How long the node's session lives without a beat. Default 6 s.
     pub session_ttl: Millis,
     /// How often the session beats, at least three times in its life. Default 2 s.
     pub session_heartbeat: Millis,
     /// Whether the node comes back under a new id after it has lost its session. Default true.
     pub session_rejoin: bool,
+    /// What to do about a handler that blocks its thread when the session is over. Default: abort the process.
+    pub fence_on_stuck: OnStuck,
     /// How it takes part in the cluster, if it has a transport.
     pub membership: MembershipSettings,
     /// Which nodes are asked to own what nobody owns. Default: spread evenly.
@@ -80,6 +87,7 @@ impl Default for NodeSettings {
             stop_budget: Millis(30_000),
             call_timeout: Millis(5_000),
             inbox: 1_024,
+            interleaved: 1_024,
             pending_calls: 65_536,
             ingress: 65_536,
             idle_after: Millis(600_000),
@@ -87,9 +95,11 @@ impl Default for NodeSettings {
             activate_timeout: Millis(30_000),
             deactivate_timeout: Millis(10_000),
             event_queue: 1_024,
+            watches: 16_384,
             session_ttl: Millis(6_000),
             session_heartbeat: Millis(2_000),
             session_rejoin: true,
+            fence_on_stuck: OnStuck::Abort,
             membership: MembershipSettings::default(),
             placement: Arc::new(Spread),
             placement_by_kind: BTreeMap::new(),

@@ -161,7 +161,7 @@ fn regressions(workload: Workload) -> Vec<u64> {
         Workload::Cluster => include_str!("../../seeds/cluster.txt"),
     };
     let lines = listed.lines();
-    lines.filter_map(|line| line.split('#').next()?.trim().parse().ok()).collect()
+    lines.filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect()
 }
 
 /// From how many seeds on a sweep must have seen everything.

@@ -1,19 +1,20 @@
 //! The actors under test: counters that every node hosts. Their state is in memory and begins anew with each activation.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use archipelago::prelude::*;
 use archipelago::{CallOptions, identity::ActorId};
+use archipelago_directory::{RecordId, owner_id};
+use archipelago_protocol::identity::OwnedKey;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::Environment;
 use archipelago_runtime::{AcceptedBy, MessageTable, NodeBuilder, ViaHandler, remaining};
 
-use super::outcome::{check_end, report};
-use super::plan::KINDS;
-use super::span::{Home, Running, Span};
-use super::truth::{ActorNumber, Sending, Truth};
+use super::plan::{KINDS, SWEEP};
+use super::truth::{From, Letter, Running, Span, Truth};
 use crate::clock::TrueClock;
+use crate::common::{ActorNumber, Ground, Home, Shared, allowance, check_end, known};
 
 // ---- messages ----
 
@@ -48,7 +49,7 @@ pub(crate) struct Counter<const N: usize> {
 impl<const N: usize> Counter<N> {
     fn new(truth: &Arc<Truth>, home: &Home, id: &ActorId, node: &Node) -> Self {
         let key = id.key().as_str().parse().unwrap_or(u64::MAX);
-        let span = truth.activation(ActorNumber { kind: N, key }, id, home, node.id());
+        let span = truth.activation(ActorNumber { kind: N, key }, record_of(id), home, node.id());
         Self { span, home: home.clone(), node: node.clone(), value: 0 }
     }
 }
@@ -93,7 +94,7 @@ impl<const N: usize> Handler<Add> for Counter<N> {
         Box::pin(in_call(async move {
             if millis > 0 {
                 TrueClock::sleep(Duration::from_millis(millis)).await;
-                task.goes_on();
+                task.span.goes_on();
             }
             if let Some(key) = then {
                 task.add_to(ActorNumber { kind: (N + 1) % KINDS, key }).await;
@@ -112,22 +113,17 @@ struct Task {
 }
 
 impl Task {
-    fn goes_on(&self) {
-        self.span.truth().goes_on(self.span.at().life);
-    }
-
     async fn add_to(&self, to: ActorNumber) {
         let (truth, at) = (self.span.truth(), self.span.at());
-        let sending =
-            Sending { to, from: at.index, life: at.life, sender: Some(at.sender), tell: false, inside: true };
-        let ticket = truth.sending(sending);
+        let more = From { index: at.index, life: at.life, inside: true, leaving: false };
+        let ticket = truth.ledger().sending(Letter { to, sender: Some(at.sender), tell: false, more });
         let left = remaining().map_or(Millis(5_000), Millis::from_duration);
         let sent = self.home.env.now();
         let options = CallOptions::new().timeout(left.to_duration());
         let answer = ask(&self.node, to, Add { ticket, millis: 0, then: None }, options).await;
-        self.goes_on();
-        check_end(truth, ticket, &self.home.env, (sent, left), &answer);
-        report(truth, ticket, &answer);
+        self.span.goes_on();
+        check_end(truth.ledger(), ticket, &self.home.env, (sent, left, allowance(left, SWEEP)), &answer);
+        truth.answered(ticket, &answer);
     }
 }
 
@@ -154,15 +150,19 @@ pub(crate) fn tell(node: &Node, to: ActorNumber, add: Add) -> Result<(), CallErr
 /// Makes a node host kind `N`.
 pub(crate) fn with_kind<const N: usize>(
     builder: NodeBuilder,
-    truth: &Arc<OnceLock<Arc<Truth>>>,
+    truth: &Shared<Truth>,
     home: &Home,
 ) -> NodeBuilder {
     let (truth, home) = (Arc::clone(truth), home.clone());
-    builder.actor_with(move |id, node| {
-        let truth =
-            truth.get().expect("actors are made for messages, and those are sent after the truth is known");
-        Counter::<N>::new(truth, &home, id, node)
-    })
+    builder.actor_with(move |id, node| Counter::<N>::new(known(&truth), &home, id, node))
+}
+
+/// The record that says who owns a counter: that of its shard.
+fn record_of(id: &ActorId) -> RecordId {
+    let shard = u32::try_from(id.stable_hash() % SHARDS).unwrap_or(u32::MAX);
+    owner_id(&OwnedKey::shard(id.kind().clone(), shard))
 }
 
 const NAMES: [&str; KINDS] = ["Ebb", "Flood"];
+/// Into how many shards a kind is divided.
+const SHARDS: u64 = 256;

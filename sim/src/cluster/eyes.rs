@@ -8,9 +8,9 @@ use archipelago::{Event, Node, Notice};
 use archipelago_protocol::identity::NodeId;
 use archipelago_protocol::membership::MemberEvent;
 
-use super::span::Home;
 use super::truth::Truth;
 use crate::clock::TrueClock;
+use crate::common::{Ground, Home};
 use crate::invariants::Invariant;
 use crate::sometimes;
 use crate::world::World;
@@ -18,7 +18,7 @@ use crate::world::World;
 /// Makes a new life of a node known, and listens to its events.
 pub(crate) fn meet(world: &World, truth: &Arc<Truth>, index: usize, node: &Node) {
     let Some(env) = world.env(index) else { return };
-    truth.life(&Home { index, env }, node.id());
+    truth.ledger().life(&Home { index, env }, node.id());
     let mut events = node.events().subscribe();
     world.spawn(async move {
         let mut suspected = BTreeSet::new();
@@ -47,7 +47,7 @@ pub(crate) async fn watch(nodes: usize, world: World, truth: Arc<Truth>) {
     loop {
         TrueClock::sleep(Duration::from_millis(97)).await;
         let revived = world.beats().revived();
-        truth.check(Invariant::EndedNeverComesBack, revived.is_none(), || {
+        truth.ledger().check(Invariant::EndedNeverComesBack, revived.is_none(), || {
             format!("the session of {revived:?} was written to after its end")
         });
         if world.beats().ended_by_others() > 0 {
@@ -62,7 +62,7 @@ pub(crate) async fn watch(nodes: usize, world: World, truth: Arc<Truth>) {
                 sometimes!("race for a shard lost");
             }
             let doubles = meters.counter("archipelago_duplicate_activations_total");
-            truth.check(Invariant::AtMostOneActivation, doubles == 0, || {
+            truth.ledger().check(Invariant::AtMostOneActivation, doubles == 0, || {
                 format!("a node has noticed {doubles} activations that must not be")
             });
         }

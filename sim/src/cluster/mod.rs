@@ -5,13 +5,11 @@ mod client;
 mod counter;
 mod eyes;
 mod fate;
-mod outcome;
 mod plan;
 mod settle;
-mod span;
 mod truth;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use archipelago_backend_conformance::Rng;
@@ -24,45 +22,30 @@ use eyes::{meet, watch};
 use fate::Fate;
 use plan::Plan;
 use settle::settle;
-use span::Home;
 use truth::Truth;
 
+use crate::common::{Desk, Ground, Hand, Home, Outcome, Shared, run_judged, send_rounds};
 use crate::env::SimEnvironment;
-use crate::sometimes::take_fired;
-use crate::workload::Outcome;
 use crate::world::{Simulation, World};
 
 /// Runs the cluster workload of one seed for `length` of virtual time, and then until all is quiet.
 pub fn run_cluster_seed(seed: u64, length: Duration) -> Outcome {
-    drop(take_fired());
     let mut rng = Rng::new(seed ^ SALT);
     let plan = Plan::draw(&mut rng);
-    let shared: Arc<OnceLock<Arc<Truth>>> = Arc::default();
+    let shared: Shared<Truth> = Arc::default();
     let mut simulation = Simulation::new(rng.bits()).with_network_of(plan.network()).without_observer();
     for index in 0..plan.nodes {
         simulation = simulation.node_in(plan.ppm[index], builder(&plan, index, Arc::clone(&shared)));
     }
-    let run = simulation.run(async |world| {
-        let truth = Truth::new(world.true_clock(), Arc::clone(world.beats()));
-        // The nodes were started before there was a truth; they have had no message yet.
-        let truth = Arc::clone(shared.get_or_init(|| truth));
-        script(&plan, &world, &truth, &mut rng, length).await;
-        let (evaluated, violation) = truth.judge().verdict();
-        let tail = if violation.is_some() { world.trace(|trace| trace.tail()) } else { Vec::new() };
-        (truth.totals(), evaluated, violation, tail)
-    });
-    let ((sent, handled), evaluated, violation, mut tail) = run.output;
-    if violation.is_some() {
-        tail.insert(0, format!("{plan:?}"));
-    }
-    let (hash, simulated) = (run.hash, run.simulated);
-    Outcome { seed, hash, simulated, sent, handled, evaluated, reached: take_fired(), violation, tail }
+    run_judged((seed, &plan), simulation, &shared, Truth::new, async |world, truth| {
+        script(&plan, world, truth, &mut rng, length).await;
+    })
 }
 
 fn builder(
     plan: &Plan,
     index: usize,
-    shared: Arc<OnceLock<Arc<Truth>>>,
+    shared: Shared<Truth>,
 ) -> impl Fn(NodeBuilder, &Arc<SimEnvironment>) -> NodeBuilder + 'static {
     let settings = plan.settings(index);
     move |builder, env| {
@@ -85,14 +68,15 @@ async fn script(plan: &Plan, world: &World, truth: &Arc<Truth>, rng: &mut Rng, l
     let clients: Vec<_> = clients
         .map(|index| {
             let (plan, world, truth, rng) = part();
-            Client { index, plan, world, truth, rng, sender: None }.run(length)
+            send_rounds(Client { plan, desk: Desk::new(index, world, truth, rng) }, length)
         })
         .collect();
     let (own_plan, own_world, own_truth, rng) = part();
     let down_until = vec![Duration::ZERO; plan.nodes];
-    let fate = Fate { plan: own_plan, world: own_world, truth: own_truth, rng, down_until }.run(length);
+    let hand = Hand { nodes: plan.nodes, world: own_world, truth: own_truth, rng };
+    let fate = Fate { plan: own_plan, hand, down_until }.run(length);
     let (_, mut fate) = futures_util::future::join(join_all(clients), fate).await;
-    if !truth.judge().violated() {
+    if !truth.ledger().judge().violated() {
         fate.make_well().await;
         settle(plan, world, truth).await;
     }

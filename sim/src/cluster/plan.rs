@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use archipelago_backend_conformance::Rng;
 use archipelago_memory::NetworkSettings;
-use archipelago_protocol::identity::NodeAddress;
 use archipelago_protocol::placement::{ChooseNode, LeastLoaded, Local, Random, Spread};
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::NodeSettings;
 
-use crate::world::bind_of;
+use crate::common::TTL;
+use crate::world::{bind_of, fixed_bind_of};
 
 /// One seed's choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,14 +98,10 @@ impl Plan {
         settings.idle_after = Millis(self.idle_after);
         settings.stop_budget = Millis(2_000);
         settings.session_ttl = TTL;
-        settings.event_queue = 65_536;
+        settings.event_queue = 4_096;
         settings.placement = self.strategy.choice();
         settings.membership.stable_after = Millis(self.stable_after);
-        settings.remote.bind = bind_of(index);
-        if self.fixed_ports {
-            settings.remote.bind =
-                NodeAddress::new(settings.remote.bind.host(), PORT).expect("the same host");
-        }
+        settings.remote.bind = if self.fixed_ports { fixed_bind_of(index) } else { bind_of(index) };
         settings.remote.tell_ttl = TELL_TTL;
         settings.remote.handshake_limit = Millis(1_500);
         settings
@@ -141,9 +137,7 @@ impl Strategy {
 
 /// How many kinds of counters there are; every node hosts all of them.
 pub(crate) const KINDS: usize = 2;
-/// T of every node's session.
-pub(crate) const TTL: Millis = crate::workload::TTL;
-/// Where the control arbiters listen, if ports are fixed.
-const PORT: u16 = 7_000;
+/// How often calls are looked at: by the lanes, and by the arbiter.
+pub(crate) const SWEEP: Millis = Millis(25);
 /// How long a tell waits for a connection.
 pub(crate) const TELL_TTL: Millis = Millis(4_000);

@@ -4,73 +4,46 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archipelago::{Call, CallError, CallOptions, Node};
-use archipelago_backend_conformance::Rng;
-use archipelago_protocol::identity::NodeId;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::from_outside;
 use futures_util::FutureExt;
-use futures_util::future::{Either, LocalBoxFuture, join_all, select};
+use futures_util::future::LocalBoxFuture;
 
 use super::island::{Fetch, Quick, Relay, Slow, Through, ask, friend, tell};
-use super::outcome::{allowance, report};
-use super::plan::{NODES, Plan};
-use super::truth::{ActorNumber, Sending, Truth};
-use crate::clock::TrueClock;
+use super::plan::{NODES, Plan, SWEEP};
+use super::truth::{Letter, More, Truth};
+use crate::common::{self, ActorNumber, Desk, Ended, Ground, Pending, Reported, allowance};
 use crate::env::SimEnvironment;
-use crate::invariants::Invariant;
 use crate::sometimes;
-use crate::workload::Reported;
-use crate::world::World;
 
 /// One sender of messages, on a thread of its own: what it sends takes the queue into its node.
 pub(crate) struct Client {
-    /// Its node.
-    pub(crate) index: usize,
     pub(crate) plan: Plan,
-    pub(crate) world: World,
-    pub(crate) truth: Arc<Truth>,
-    pub(crate) rng: Rng,
-    /// As whom it sends in which life of its node: nothing is promised about the order between two lives.
-    pub(crate) sender: Option<(NodeId, u64)>,
+    pub(crate) desk: Desk<Truth>,
 }
 
-/// A call that the client waits for.
-struct Pending {
-    ticket: u64,
-    to: ActorNumber,
-    call: LocalBoxFuture<'static, Result<u64, CallError>>,
-    timeout: Millis,
-    /// When to drop it instead.
-    cancel: Option<Duration>,
-    sent: Millis,
-    index: usize,
-    /// It was sent when the connection to its actor's node was gone already.
-    unsent: bool,
-    env: Arc<SimEnvironment>,
+impl common::Client for Client {
+    type Truth = Truth;
+
+    fn desk(&mut self) -> &mut Desk<Truth> {
+        &mut self.desk
+    }
+
+    fn think(&mut self) -> Duration {
+        Plan::think(&mut self.desk.rng)
+    }
+
+    fn round(&mut self, node: &Node, env: &Arc<SimEnvironment>) -> Vec<LocalBoxFuture<'static, ()>> {
+        let mut targets = self.desk.targets(self.plan.bursts, 15, NODES, self.plan.keys);
+        let mut round = Vec::new();
+        while let Some(to) = targets.next(&mut self.desk) {
+            round.extend(from_outside(|| self.send_one(node, env, to)));
+        }
+        round
+    }
 }
 
 impl Client {
-    /// Sends until `end`, then waits for what is under way.
-    pub(crate) async fn run(mut self, end: Duration) {
-        while self.world.now() < end && !self.truth.judge().violated() {
-            TrueClock::sleep(Plan::think(&mut self.rng)).await;
-            let (Some(node), Some(env)) = (self.world.node(self.index), self.world.env(self.index)) else {
-                continue;
-            };
-            let count = if self.plan.bursts && self.rng.chance(250) { 2 + self.rng.below(14) } else { 1 };
-            // A burst to one actor, mostly: that is where order shows.
-            let to = self.actor();
-            let one = self.rng.chance(700);
-            let round: Vec<LocalBoxFuture<'static, ()>> = (0..count)
-                .filter_map(|_| {
-                    let to = if one { to } else { self.actor() };
-                    from_outside(|| self.send_one(&node, &env, to))
-                })
-                .collect();
-            join_all(round).await;
-        }
-    }
-
     /// Sends one message of any kind; a future, if its end is to be waited for.
     fn send_one(
         &mut self,
@@ -78,32 +51,36 @@ impl Client {
         env: &Arc<SimEnvironment>,
         to: ActorNumber,
     ) -> Option<LocalBoxFuture<'static, ()>> {
-        let large = self.plan.large && self.rng.chance(120);
-        if self.rng.chance(350) {
+        let large = self.plan.large && self.desk.rng.chance(120);
+        if self.desk.rng.chance(350) {
             self.tell(node, to, large);
             return None;
         }
-        let cancel = (self.plan.cancels && self.rng.chance(150))
-            .then(|| Duration::from_micros(self.rng.below(60_000)));
-        let tiny = self.plan.tiny_deadlines && self.rng.chance(400);
+        let cancel = (self.plan.cancels && self.desk.rng.chance(150))
+            .then(|| Duration::from_micros(self.desk.rng.below(60_000)));
+        let tiny = self.plan.tiny_deadlines && self.desk.rng.chance(400);
         let timeout = self.timeout(tiny);
         let must = self.plan.calm && cancel.is_none() && !tiny;
-        let ticket = self.sending(node, to, Sending { large, must, ..TO_BE_FILLED });
-        self.world.record("ask", ticket, to.as_u64());
+        let ticket = self.sending(node, to, false, More { large, must, ..More::default() });
+        self.desk.world.record("ask", ticket, to.as_u64());
         let call = self.ask(node, to, ticket, large, CallOptions::new().timeout(timeout.to_duration()));
+        // It is sent when the connection to its actor's node is gone already.
         let unsent = self.is_cut_off(to);
-        let pending = Pending {
-            ticket,
-            to,
-            call,
-            timeout,
-            cancel,
-            sent: env.clock().now(),
-            index: self.index,
-            unsent,
-            env: Arc::clone(env),
-        };
-        Some(Box::pin(pending.wait(Arc::clone(&self.truth), self.world.clone())))
+        let (sent, grain, env) = (env.clock().now(), allowance(timeout, SWEEP), Arc::clone(env));
+        let pending = Pending { ticket, call, timeout, cancel, sent, grain, env };
+        let (truth, world, index) = (Arc::clone(&self.desk.truth), self.desk.world.clone(), self.desk.index);
+        Some(Box::pin(async move {
+            match pending.wait(truth.ledger(), &world).await {
+                Ended::Answered(answer) => {
+                    if answer.is_ok() && unsent {
+                        sometimes!("unsent calls survived a reconnect");
+                    }
+                    truth.answered(ticket, &answer);
+                }
+                Ended::Dropped(after) => dropped(&truth, ticket, (index, to), after),
+                Ended::Hangs => {}
+            }
+        }))
     }
 
     fn ask(
@@ -115,26 +92,26 @@ impl Client {
         options: CallOptions,
     ) -> LocalBoxFuture<'static, Result<u64, CallError>> {
         let pad = self.pad(large);
-        if large && self.rng.chance(300) {
+        if large && self.desk.rng.chance(300) {
             // Here it is the reply that is large.
             let call = ask(node, to, Fetch { ticket, len: pad.len() }, options);
             return Box::pin(call.map(move |reply| reply.map(|bytes| ticket_in(&bytes))));
         }
-        let call: Call<u64> = match self.rng.below(10) {
+        let call: Call<u64> = match self.desk.rng.below(10) {
             0 | 1 if self.plan.nested && !large => {
-                let hops = (0..1 + self.rng.below(3)).map(|_| self.hop()).collect();
-                let tells = u8::try_from(self.rng.below(3)).unwrap_or(0);
-                ask(node, to, Relay { ticket, hops, millis: 20 + self.rng.below(130), tells }, options)
+                let hops = (0..1 + self.desk.rng.below(3)).map(|_| self.hop()).collect();
+                let tells = u8::try_from(self.desk.rng.below(3)).unwrap_or(0);
+                ask(node, to, Relay { ticket, hops, millis: 20 + self.desk.rng.below(130), tells }, options)
             }
             2 if self.plan.refs && !large => {
                 let other = self.actor();
-                let millis = 20 + self.rng.below(130);
+                let millis = 20 + self.desk.rng.below(130);
                 let kind = u8::try_from(other.kind).unwrap_or(0);
                 let message = Through { ticket, friend: friend(node, other), kind, key: other.key, millis };
                 ask(node, to, message, options)
             }
             3..=5 if self.plan.slow => {
-                ask(node, to, Slow { ticket, millis: self.rng.below(40), pad }, options)
+                ask(node, to, Slow { ticket, millis: self.desk.rng.below(40), pad }, options)
             }
             _ => ask(node, to, Quick { ticket, pad }, options),
         };
@@ -142,31 +119,24 @@ impl Client {
     }
 
     fn tell(&mut self, node: &Node, to: ActorNumber, large: bool) {
-        let ticket = self.sending(node, to, Sending { tell: true, large, ..TO_BE_FILLED });
-        self.world.record("tell", ticket, to.as_u64());
+        let ticket = self.sending(node, to, true, More { large, ..More::default() });
+        self.desk.world.record("tell", ticket, to.as_u64());
         let pad = self.pad(large);
-        let told = if self.plan.slow && self.rng.chance(200) {
-            tell(node, to, Slow { ticket, millis: self.rng.below(40), pad })
+        let told = if self.plan.slow && self.desk.rng.chance(200) {
+            tell(node, to, Slow { ticket, millis: self.desk.rng.below(40), pad })
         } else {
             tell(node, to, Quick { ticket, pad })
         };
-        self.truth.reported(ticket, if told.is_ok() { Reported::Accepted } else { Reported::NotStarted });
+        self.desk.truth.ledger().reported(ticket, Reported::told(&told));
     }
 
-    fn sending(&mut self, node: &Node, to: ActorNumber, sending: Sending) -> u64 {
-        let sender = match self.sender {
-            Some((life, sender)) if life == node.id() => sender,
-            _ => {
-                let sender = self.truth.new_sender();
-                self.sender = Some((node.id(), sender));
-                sender
-            }
-        };
-        self.truth.sending(Sending { to, sender: Some(sender), ..sending })
+    fn sending(&mut self, node: &Node, to: ActorNumber, tell: bool, more: More) -> u64 {
+        let sender = Some(self.desk.sender(node));
+        self.desk.truth.ledger().sending(Letter { to, sender, tell, more })
     }
 
     fn actor(&mut self) -> ActorNumber {
-        ActorNumber { kind: self.rng.index(NODES), key: self.rng.below(self.plan.keys) }
+        self.desk.actor(NODES, self.plan.keys)
     }
 
     fn hop(&mut self) -> (u8, u64) {
@@ -175,76 +145,37 @@ impl Client {
     }
 
     fn pad(&mut self, large: bool) -> Vec<u8> {
-        let len = match self.rng.below(4) {
-            _ if large => 3_000 + self.rng.below(9_000),
-            0 => self.rng.below(1_500),
-            _ => self.rng.below(200),
+        let len = match self.desk.rng.below(4) {
+            _ if large => 3_000 + self.desk.rng.below(9_000),
+            0 => self.desk.rng.below(1_500),
+            _ => self.desk.rng.below(200),
         };
         vec![1; usize::try_from(len).unwrap_or(0)]
     }
 
     fn timeout(&mut self, tiny: bool) -> Millis {
-        match self.rng.below(3) {
-            _ if tiny => Millis(1 + self.rng.below(25)),
-            // Only the sum of many slow messages could take so long, if nothing is wrong.
-            _ if self.plan.calm => Millis(20_000),
-            0 => Millis(2_000 + self.rng.below(6_000)),
-            _ => Millis(100 + self.rng.below(1_000)),
+        if !tiny {
+            return self.desk.timeout(self.plan.calm);
         }
+        self.desk.rng.below(3);
+        Millis(1 + self.desk.rng.below(25))
     }
 
     /// Whether the way to this actor's node has been cut for so long that the connection must be gone.
     fn is_cut_off(&self, to: ActorNumber) -> bool {
         let gone = Duration::from_millis(self.plan.silence + 100);
-        let owner = self.truth.owner(to.kind).filter(|owner| *owner != self.index);
-        owner.and_then(|owner| self.world.cut_for(self.index, owner)).is_some_and(|cut| cut > gone)
+        let owner = self.desk.truth.owner(to.kind).filter(|owner| *owner != self.desk.index);
+        owner.and_then(|owner| self.desk.world.cut_for(self.desk.index, owner)).is_some_and(|cut| cut > gone)
     }
 }
 
-impl Pending {
-    async fn wait(mut self, truth: Arc<Truth>, world: World) {
-        let patience = self.cancel.unwrap_or(self.timeout.to_duration() + HANG);
-        loop {
-            match select(&mut self.call, Box::pin(TrueClock::sleep(patience))).await {
-                Either::Left((answer, _)) => return self.ended(&answer, &truth, &world),
-                Either::Right(_) if self.cancel.is_some() => return self.dropped(patience, &truth, &world),
-                // A paused node ends no calls; it will when it goes on.
-                Either::Right(_) if self.env.switch().is_paused() => {}
-                Either::Right(_) => {
-                    let ticket = self.ticket;
-                    let what = || format!("message {ticket} has not ended {HANG:?} after its deadline");
-                    return truth.check(Invariant::EveryCallEndsByItsDeadline, false, what);
-                }
-            }
-        }
+/// Nobody waits for this call any more, which was made on node `index`.
+fn dropped(truth: &Truth, ticket: u64, (index, to): (usize, ActorNumber), after: Duration) {
+    let far = truth.owner(to.kind).is_some_and(|owner| owner != index);
+    if far && after > LONG_ENOUGH && truth.ledger().is_busy(to) {
+        truth.cancelled_there(ticket);
     }
-
-    fn ended(self, answer: &Result<u64, CallError>, truth: &Truth, world: &World) {
-        let now = self.env.clock().now();
-        world.record("ended", self.ticket, outcome_code(answer));
-        let due = (self.sent + self.timeout).max(self.env.resumed_at()) + allowance(self.timeout);
-        truth.check(
-            Invariant::EveryCallEndsByItsDeadline,
-            now <= due || self.env.switch().is_paused(),
-            || {
-                let what = truth.describe(self.ticket);
-                format!("{what} ended at {now}, due at {due}, as {answer:?}")
-            },
-        );
-        if answer.is_ok() && self.unsent {
-            sometimes!("unsent calls survived a reconnect");
-        }
-        report(truth, self.ticket, answer);
-    }
-
-    fn dropped(self, after: Duration, truth: &Truth, world: &World) {
-        world.record("cancelled", self.ticket, 0);
-        let far = truth.owner(self.to.kind).is_some_and(|owner| owner != self.index);
-        if far && after > LONG_ENOUGH && truth.is_busy(self.to) {
-            truth.cancelled_there(self.ticket);
-        }
-        truth.reported(self.ticket, Reported::Dropped);
-    }
+    truth.ledger().reported(ticket, Reported::Dropped);
 }
 
 fn ticket_in(reply: &[u8]) -> u64 {
@@ -252,17 +183,5 @@ fn ticket_in(reply: &[u8]) -> u64 {
     reply.first_chunk().map_or(u64::MAX, |ticket| u64::from_le_bytes(*ticket))
 }
 
-fn outcome_code(answer: &Result<u64, CallError>) -> u64 {
-    match answer {
-        Ok(_) => 0,
-        Err(error) if error.is_not_started() => 1,
-        Err(_) => 2,
-    }
-}
-
-const TO_BE_FILLED: Sending =
-    Sending { to: ActorNumber { kind: 0, key: 0 }, sender: None, tell: false, large: false, must: false };
-/// When a call hangs for good.
-const HANG: Duration = Duration::from_secs(5);
 /// Until then a message has come to another node, if nothing is wrong.
 const LONG_ENOUGH: Duration = Duration::from_millis(15);

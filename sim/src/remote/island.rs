@@ -9,14 +9,11 @@ use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::Environment;
 use archipelago_runtime::{AcceptedBy, MessageTable, NodeBuilder, ViaHandler, remaining};
 
-use super::outcome::{allowance, report};
-use super::plan::NODES;
-use super::span::{Home, Running, Span};
-use super::truth::{ActorNumber, Sending, Truth};
+use super::plan::{NODES, SWEEP};
+use super::truth::{Letter, More, Running, Span, Truth};
 use crate::clock::TrueClock;
-use crate::invariants::Invariant;
+use crate::common::{ActorNumber, Ground, Home, Reported, Shared, allowance, check_end, known};
 use crate::sometimes;
-use crate::workload::Reported;
 
 // ---- messages ----
 
@@ -206,12 +203,12 @@ struct Task {
 
 impl Task {
     fn goes_on(&self) {
-        self.span.truth().goes_on(self.span.life());
+        self.span.goes_on();
     }
 
     fn sending(&self, to: ActorNumber, tell: bool) -> u64 {
-        let sender = Some(self.span.sender());
-        self.span.truth().sending(Sending { to, sender, tell, large: false, must: false })
+        let sender = Some(self.span.at().sender);
+        self.span.truth().ledger().sending(Letter { to, sender, tell, more: More::default() })
     }
 
     async fn relay(&self, relay: Relay) {
@@ -224,8 +221,7 @@ impl Task {
         for _ in 0..tells {
             let ticket = self.sending(to, true);
             let told = tell(&self.node, to, Quick { ticket, pad: Vec::new() });
-            let told = if told.is_ok() { Reported::Accepted } else { Reported::NotStarted };
-            self.span.truth().reported(ticket, told);
+            self.span.truth().ledger().reported(ticket, Reported::told(&told));
         }
         let nested = self.sending(to, false);
         let options = CallOptions::new().timeout(Duration::from_millis(millis));
@@ -240,19 +236,15 @@ impl Task {
         let answer = call.await;
         tracing::debug!(ticket, ?answer, "nested call ended");
         self.goes_on();
-        let (now, truth) = (self.home.env.now(), self.span.truth());
-        let due = (sent + left).max(self.home.env.resumed_at()) + allowance(left);
-        truth.check(Invariant::EveryCallEndsByItsDeadline, now <= due, || {
-            let what = truth.describe(ticket);
-            format!("nested {what} ended at {now}, due at {due}, as {answer:?}")
-        });
-        let far = truth.owner(to.kind).is_some_and(|owner| owner != self.span.index());
+        let truth = self.span.truth();
+        check_end(truth.ledger(), ticket, &self.home.env, (sent, left, allowance(left, SWEEP)), &answer);
+        let far = truth.owner(to.kind).is_some_and(|owner| owner != self.span.at().index);
         match &answer {
             Ok(_) if far => sometimes!("nested call across nodes answered"),
             Err(CallError::CallCycle) if far => sometimes!("call cycle across nodes found"),
             _ => {}
         }
-        report(truth, ticket, &answer);
+        truth.answered(ticket, &answer);
         answer.is_ok()
     }
 }
@@ -299,18 +291,14 @@ pub(crate) fn friend(node: &Node, to: ActorNumber) -> MessageRef<Quick> {
 pub(crate) fn with_kind<const N: usize>(
     builder: NodeBuilder,
     hosted: bool,
-    truth: &Arc<std::sync::OnceLock<Arc<Truth>>>,
+    truth: &Shared<Truth>,
     home: &Home,
 ) -> NodeBuilder {
     if !hosted {
         return builder.remote_actor::<Island<N>>();
     }
     let (truth, home) = (Arc::clone(truth), home.clone());
-    builder.actor_with(move |id, node| {
-        let truth =
-            truth.get().expect("actors are made for messages, and those are sent after the truth is known");
-        Island::<N>::new(truth, &home, id, node)
-    })
+    builder.actor_with(move |id, node| Island::<N>::new(known(&truth), &home, id, node))
 }
 
 const KINDS: [&str; NODES] = ["Amrum", "Borkum", "Cuba"];

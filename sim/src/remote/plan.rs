@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use archipelago_backend_conformance::Rng;
 use archipelago_memory::NetworkSettings;
-use archipelago_protocol::identity::NodeAddress;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::NodeSettings;
 
-use crate::world::bind_of;
+use crate::common::TTL;
+use crate::world::{bind_of, fixed_bind_of};
 
 /// One seed's choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,14 +119,10 @@ impl Plan {
         settings.inbox = self.inbox;
         settings.idle_after = Millis(self.idle_after);
         settings.stop_budget = Millis(2_000);
-        settings.session_ttl = Millis(3_000);
+        settings.session_ttl = TTL;
         settings.session_rejoin = self.rejoins;
-        settings.event_queue = 65_536;
-        settings.remote.bind = bind_of(index);
-        if self.fixed_ports {
-            settings.remote.bind =
-                NodeAddress::new(settings.remote.bind.host(), PORT).expect("the same host");
-        }
+        settings.event_queue = 4_096;
+        settings.remote.bind = if self.fixed_ports { fixed_bind_of(index) } else { bind_of(index) };
         settings.remote.frame = FRAME;
         settings.remote.largest = 64 << 10;
         settings.remote.lane_bytes = self.lane_bytes;
@@ -156,8 +152,8 @@ impl Plan {
 
 /// How many nodes there are, and kinds.
 pub(crate) const NODES: usize = 3;
-/// Where the control arbiters listen, if ports are fixed.
-const PORT: u16 = 7_000;
+/// How often calls are looked at: by the lanes, and by the arbiter.
+pub(crate) const SWEEP: Millis = Millis(25);
 /// The longest message that travels with others.
 pub(crate) const FRAME: usize = 2 << 10;
 /// How long a tell waits for a connection.

@@ -17,13 +17,14 @@ use archipelago_memory::NetworkSettings;
 use archipelago_protocol::contract::Directory;
 use archipelago_protocol::identity::NodeId;
 use archipelago_protocol::time::Millis;
-use archipelago_runtime::env::Environment;
+use archipelago_runtime::env::{ArbiterRole, Environment};
 use archipelago_runtime::{Node, NodeBuilder, StartError};
 
 pub(crate) use beats::Beats;
 use lies::WrongLocator;
 use network::Network;
 pub use network::bind_of;
+pub(crate) use network::fixed_bind_of;
 pub use simulation::{Run, Simulation};
 use stores::Stores;
 
@@ -99,6 +100,11 @@ impl World {
 
     // ---- nodes ----
 
+    /// How many nodes the world has, up or down.
+    pub fn node_count(&self) -> usize {
+        self.inner.nodes.borrow().len()
+    }
+
     /// The node, if it is up.
     pub fn node(&self, index: usize) -> Option<Node> {
         self.life(index).map(|life| life.node)
@@ -134,6 +140,19 @@ impl World {
             }
             life.env.resume(stood_still);
         });
+    }
+
+    /// Blocks the thread of an arbiter, as a handler does that does not return, or lets it go on.
+    pub fn block_arbiter(&self, index: usize, role: ArbiterRole, blocked: bool) {
+        self.record("block", index as u64, u64::from(blocked));
+        if let Some(life) = self.life(index) {
+            life.env.switch().block(role, blocked);
+        }
+    }
+
+    /// Whether the process of a node has ended itself.
+    pub fn has_aborted(&self, index: usize) -> bool {
+        self.life(index).is_some_and(|life| life.env.has_aborted())
     }
 
     /// Stops a node in an orderly way.

@@ -142,6 +142,11 @@ pub fn bind_of(index: usize) -> NodeAddress {
     NodeAddress::new(&host_of(index), 0).expect("letters and digits make a valid host")
 }
 
+/// As [`bind_of`], at the same ports in each life of the node.
+pub(crate) fn fixed_bind_of(index: usize) -> NodeAddress {
+    NodeAddress::new(&host_of(index), PORT).expect("letters and digits make a valid host")
+}
+
 /// The host of node `index`.
 pub(crate) fn host_of(index: usize) -> String {
     format!("node-{index}")
@@ -149,3 +154,5 @@ pub(crate) fn host_of(index: usize) -> String {
 
 /// Keeps the network's chances apart from those of the world.
 const SALT: u64 = 0x6e65_7477_6f72_6b21;
+/// Where control arbiters listen, if ports are fixed.
+const PORT: u16 = 7_000;

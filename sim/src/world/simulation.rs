@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archipelago_memory::NetworkSettings;
-use archipelago_runtime::NodeBuilder;
+use archipelago_runtime::{NodeBuilder, NodeSettings};
 
-use super::{Build, Ground, World};
+use super::{Build, Ground, World, bind_of};
 use crate::env::SimEnvironment;
 
 /// A world in the making. The same seed, nodes and script give the same run, down to the last step.
@@ -92,6 +92,27 @@ impl Simulation {
     /// Adds a node, which is started before the script begins. `build` is called for every life of it.
     pub fn node(self, build: impl Fn(NodeBuilder) -> NodeBuilder + 'static) -> Self {
         self.skewed_node(0, build)
+    }
+
+    /// Adds `count` nodes of one cluster, which talk to each other over the world's network and end the sessions of those that
+    /// fall silent themselves. `settings` are those of each; where it listens is set by the world.
+    pub fn nodes(
+        mut self,
+        count: usize,
+        settings: &NodeSettings,
+        build: impl Fn(NodeBuilder) -> NodeBuilder + 'static,
+    ) -> Self {
+        if self.ground.network.is_none() {
+            self = self.with_network();
+        }
+        self.ground.observed = false;
+        let build = Rc::new(build);
+        for _ in 0..count {
+            let (mut settings, build) = (settings.clone(), Rc::clone(&build));
+            settings.remote.bind = bind_of(self.builds.len());
+            self = self.node(move |builder| build(builder.settings(settings.clone())));
+        }
+        self
     }
 
     /// Adds a node whose clock gains `ppm` microseconds every true second.

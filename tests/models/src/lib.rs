@@ -14,6 +14,7 @@ mod calls;
 mod check;
 mod drift;
 mod effects;
+mod handoff;
 mod monitors;
 mod occ_claim;
 mod registry;

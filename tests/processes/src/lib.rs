@@ -1,6 +1,7 @@
-//! Two processes on loopback: the test is one node, a host that it starts is the other.
+//! Nodes in processes of their own, so that they can be killed, frozen and cut off like machines that fail.
 //!
-//! The host is a process of its own, so that it can be killed and frozen like a machine that fails.
+//! A [`Host`] is the other side of a test of two nodes. A [`Fleet`] is a cluster on a real [`Store`]: its members write down
+//! what they do, and the [`oracle`] judges it.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -8,20 +9,37 @@
     reason = "tests start processes and threads, the host says where it is, and strangers speak to ports by hand"
 )]
 
+mod account;
 mod actors;
 mod allocations;
+mod bell;
 mod desk;
+mod fleet;
 mod host;
+mod journal;
+mod load;
 mod member;
+mod network;
+pub mod oracle;
 mod road;
+mod store;
 mod stranger;
+mod vault;
+
+pub use account::{Account, Post, State, Stated, Visit, Visited};
 
 pub use actors::{
     Allocated, Echo, Forward, Left, LongNote, Mirror, Note, Notes, Ping, Scribe, Secret, Sleep,
 };
 pub use allocations::{ALLOCATOR, CountingAllocator, allocated};
+pub use bell::{Bell, Obstruct, Ring};
 pub use desk::{Block, Circle, Circler, Clerk, Desk, GoRound, Panic, PassOn};
+pub use fleet::Fleet;
 pub use host::{Host, Orders, run_host};
-pub use member::{MemberProcess, Sight, Visit, Visited, member, run_member};
+pub use journal::{Deed, Journals, Mark, Stamp, machine_nanos};
+pub use load::{ACCOUNTS, Book, Calls, Load};
+pub use member::{MemberProcess, Settings, member, run_member};
+pub use network::{Cable, Network};
 pub use road::{Papers, Road, caller, node, node_over, settings};
+pub use store::{Scale, Store, figure};
 pub use stranger::{CONTROL, DATA, Stranger, chunk, data_port, greet, hello};

@@ -1,57 +1,22 @@
 //! Processes that are members of one cluster on a real store.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 
 use archipelago::prelude::*;
-use archipelago::{Builder, Error};
-use archipelago_protocol::identity::{Generation, NodeId};
+use archipelago::{Builder, Error, Event, Notice};
+use archipelago_protocol::identity::NodeId;
+use archipelago_protocol::membership::MemberEvent;
 use rustix::process::{Pid, Signal, kill_process};
-use serde::{Deserialize, Serialize};
 
-/// Is counted, and answered with who counts.
-#[remote(Visited)]
-pub struct Visit;
+use crate::account::Account;
+use crate::bell::{Bell, Rings, ring_steadily};
+use crate::journal;
 
-/// Where a visit was counted, and the how-manieth it was there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Visited {
-    /// The node.
-    pub node: NodeId,
-    /// The generation under which it owns the visited.
-    pub generation: Generation,
-    /// The visits to this activation.
-    pub count: u64,
-}
-
-/// An actor that counts its visits, as long as it lives.
-#[derive(VirtualActor)]
-#[virtual_actor(handles(Visit), lifecycle)]
-pub struct Sight {
-    at: Option<(NodeId, Generation)>,
-    count: u64,
-}
-
-impl Actor for Sight {
-    type Context = Context<Self>;
-}
-
-impl Lifecycle for Sight {
-    async fn on_activate(&mut self, here: Activation) -> Result<(), BoxError> {
-        self.at = Some((here.node_id(), here.generation()));
-        Ok(())
-    }
-}
-
-impl Handler<Visit> for Sight {
-    type Result = actix::MessageResult<Visit>;
-
-    fn handle(&mut self, _: Visit, _: &mut Context<Self>) -> Self::Result {
-        self.count += 1;
-        let (node, generation) = self.at.expect("it was activated");
-        actix::MessageResult(Visited { node, generation, count: self.count })
-    }
-}
+/// Keys of the configuration and their values.
+pub type Settings = Vec<(String, String)>;
 
 /// A node in the making with these settings, that talks over plain TCP.
 pub fn member(settings: &[(String, String)]) -> Builder {
@@ -69,18 +34,19 @@ pub struct MemberProcess {
     process: Child,
     orders: Option<ChildStdin>,
     words: BufReader<ChildStdout>,
-    /// Its id.
+    /// Its id when it started.
     pub node: NodeId,
 }
 
 impl MemberProcess {
-    /// Starts the program at `path` and waits until it serves.
+    /// Starts the program at `path`, which keeps its journal and its accounts in `folder`, and waits until it serves.
     ///
     /// # Panics
     ///
     /// If it does not.
-    pub fn start(path: &str, settings: &[(String, String)]) -> Self {
+    pub fn start(path: &str, settings: &[(String, String)], folder: &Path) -> Self {
         let mut process = Command::new(path)
+            .arg(folder)
             .args(settings.iter().map(|(key, value)| format!("{key}={value}")))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -109,7 +75,7 @@ impl MemberProcess {
     ///
     /// If it has gone already.
     pub fn leave(&mut self) {
-        self.orders.as_mut().and_then(|orders| orders.write_all(b"leave\n").ok()).expect("it listens");
+        self.tell("leave");
     }
 
     /// Waits until it has left, and says how that went.
@@ -123,6 +89,55 @@ impl MemberProcess {
         line
     }
 
+    /// Its id now: another one after it has lost its session and is back.
+    ///
+    /// # Panics
+    ///
+    /// If it does not say.
+    pub fn present_id(&mut self) -> NodeId {
+        self.tell("who");
+        next_line(&mut self.words).parse().expect("a member knows who it is")
+    }
+
+    /// Has it ring bells, so many per second.
+    ///
+    /// # Panics
+    ///
+    /// If it has gone.
+    pub fn ring(&mut self, rate: u64) {
+        self.tell(&format!("ring {rate}"));
+    }
+
+    /// How many of its rings were answered, and how many failed.
+    ///
+    /// # Panics
+    ///
+    /// If it does not say.
+    pub fn rings(&mut self) -> (u64, u64) {
+        self.tell("rings");
+        let line = next_line(&mut self.words);
+        let numbers = line.split_once(' ').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+        numbers.unwrap_or_else(|| panic!("the member said {line:?}"))
+    }
+
+    /// The next thing that it says.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be heard.
+    pub fn next_word(&mut self) -> String {
+        next_line(&mut self.words)
+    }
+
+    /// How it has ended, if it has.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be asked.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.process.try_wait().expect("it was ours")
+    }
+
     /// Stops it from running, without ending it.
     pub fn freeze(&self) {
         self.signal(Signal::STOP);
@@ -131,6 +146,12 @@ impl MemberProcess {
     /// Lets it go on.
     pub fn thaw(&self) {
         self.signal(Signal::CONT);
+    }
+
+    fn tell(&mut self, order: &str) {
+        let told =
+            self.orders.as_mut().and_then(|orders| orders.write_all(format!("{order}\n").as_bytes()).ok());
+        told.expect("it listens");
     }
 
     fn signal(&self, signal: Signal) {
@@ -159,27 +180,70 @@ fn next_line(words: &mut BufReader<ChildStdout>) -> String {
 ///
 /// If it cannot start.
 pub async fn run_member() {
-    let settings: Vec<(String, String)> = std::env::args()
-        .skip(1)
-        .filter_map(|argument| argument.split_once('=').map(|(key, value)| (key.into(), value.into())))
-        .collect();
-    let started = member(&settings).actor_with(|_, _| Sight { at: None, count: 0 }).start().await;
+    let mut arguments = std::env::args().skip(1);
+    let folder = PathBuf::from(arguments.next().expect("the first argument is a folder"));
+    let pair = |argument: String| argument.split_once('=').map(|(key, value)| (key.into(), value.into()));
+    let settings: Settings = arguments.filter_map(pair).collect();
+    journal::begin(&folder);
+    let started =
+        member(&settings).actor::<Bell>().actor_with(move |_, _| Account::kept_in(&folder)).start().await;
     let node = started.unwrap_or_else(|error: Error| panic!("the member does not start: {error}"));
+    actix::spawn(note_events(node.clone()));
     say(&node.id().to_string());
-    let (tell, mut told) = tokio::sync::mpsc::channel(1);
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        let _ = std::io::stdin().read_line(&mut line);
-        // The member may have ended.
-        let _ = tell.blocking_send(line);
-    });
-    if told.recv().await.is_some_and(|order| order.trim() == "leave") {
-        say(&format!("{:?}", node.stop().await));
-    }
+    obey(&node, orders()).await;
     std::process::exit(0);
 }
 
-fn say(words: &str) {
+async fn obey(node: &Node, mut orders: tokio::sync::mpsc::Receiver<String>) {
+    let rings = Arc::new(Rings::default());
+    while let Some(order) = orders.recv().await {
+        match order.trim().split_once(' ').unwrap_or((order.trim(), "")) {
+            ("who", _) => say(&node.id().to_string()),
+            ("ring", rate) => {
+                let rate = rate.parse().expect("a rate is a number");
+                actix::spawn(ring_steadily(node.clone(), rate, Arc::clone(&rings)));
+            }
+            ("rings", _) => say(&rings.said()),
+            ("leave", _) => return say(&format!("{:?}", node.stop().await)),
+            _ => return,
+        }
+    }
+}
+
+/// The lines of the standard input; an end of it is the last.
+fn orders() -> tokio::sync::mpsc::Receiver<String> {
+    let (tell, told) = tokio::sync::mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines().map_while(Result::ok) {
+            // The member may have ended.
+            let _ = tell.blocking_send(line);
+        }
+    });
+    told
+}
+
+/// What the oracle may want to know of the node's life.
+async fn note_events(node: Node) {
+    let mut events = node.events().subscribe();
+    while let Some(notice) = events.next().await {
+        match notice {
+            Notice::Event(Event::SessionLost { node, reason }) => {
+                journal::note_event(&format!("lost {node} {reason}"));
+            }
+            Notice::Event(Event::Rejoined { before, now }) => {
+                journal::note_event(&format!("rejoined {before} {now}"));
+            }
+            Notice::Event(Event::Membership(MemberEvent::Unreachable(member))) => {
+                journal::note_event(&format!("unreachable {}", member.info.id));
+            }
+            Notice::Event(Event::ArbitersStuck { arbiters, .. }) => say(&format!("{arbiters} stuck")),
+            Notice::Missed(count) => journal::note_event(&format!("missed {count}")),
+            Notice::Event(_) => {}
+        }
+    }
+}
+
+pub(crate) fn say(words: &str) {
     println!("{words}");
     std::io::stdout().flush().expect("somebody listens");
 }

@@ -78,7 +78,7 @@ async fn ask(node: &Node, key: usize) -> (u64, u64) {
     node.actor::<Resident>(key.to_string()).send(Where).await.unwrap()
 }
 
-/// Proves: R231, R232, R237, R240
+/// Proves: R39, R40, R231, R232, R237, R240
 #[actix::test]
 async fn actors_of_one_kind_are_spread_and_everybody_finds_the_same_one() {
     let store = Arc::new(EmbeddedStore::default());

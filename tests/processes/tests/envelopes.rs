@@ -156,6 +156,7 @@ async fn an_envelope_that_nobody_takes_is_a_dead_letter() {
     stop([here, there]).await;
 }
 
+/// Proves: R447
 #[actix::test]
 async fn an_envelope_that_cannot_leave_is_refused_or_lost_with_a_notice() {
     let (here, there) = over_tcp().await;

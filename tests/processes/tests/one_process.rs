@@ -40,7 +40,7 @@ async fn stop(nodes: impl IntoIterator<Item = Node>) {
     }
 }
 
-/// Proves: R125, R131
+/// Proves: R55, R125, R131
 #[actix::test]
 async fn a_ref_reaches_its_actor_wherever_that_lives() {
     let (here, there) = two().await;
@@ -240,7 +240,7 @@ async fn misled() -> [Node; 3] {
     [caller, wrong, owner]
 }
 
-/// Proves: R236, R241, R452
+/// Proves: R236, R241, R445, R452
 #[actix::test]
 async fn messages_to_the_wrong_node_come_back_and_reach_the_right_one_in_order() {
     let [caller, wrong, owner] = misled().await;

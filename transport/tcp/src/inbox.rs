@@ -46,7 +46,8 @@ impl Inbox {
     /// Moves everything to the end of `into`, and says how much it was.
     pub(crate) fn read(&mut self, into: &mut BytesMut) -> usize {
         let count = self.queue.len();
-        if into.is_empty() && count > COPY_LIMIT {
+        // A reader that has made room keeps it: a buffer that grows later would be copied, again and again.
+        if into.is_empty() && into.capacity() < count && count > COPY_LIMIT {
             std::mem::swap(&mut self.queue, into);
         } else {
             into.extend_from_slice(&self.queue);
@@ -109,6 +110,15 @@ mod tests {
         assert_eq!(inbox.credit(), None);
         inbox.pass(1);
         assert_eq!(inbox.credit(), Some(25));
+    }
+
+    #[test]
+    fn a_reader_that_has_made_room_keeps_it() {
+        let mut inbox = Inbox::new(1 << 20);
+        inbox.push(&[1; 50_000]);
+        let mut into = BytesMut::with_capacity(1 << 20);
+        inbox.read(&mut into);
+        assert_eq!((into.len(), into.capacity()), (50_000, 1 << 20));
     }
 
     #[test]

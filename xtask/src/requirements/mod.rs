@@ -8,11 +8,12 @@ mod citations;
 mod spec;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use citations::Citations;
 use spec::{Spec, Statement};
 
+use crate::sources::{self, Source};
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
@@ -59,9 +60,7 @@ impl Coverage {
         let text =
             std::fs::read_to_string(&page).map_err(|e| format!("cannot read {}: {e}", page.display()))?;
         let mut citations = Citations::default();
-        for path in sources(root).map_err(|error| format!("cannot list sources: {error}"))? {
-            let text = std::fs::read_to_string(root.join(&path))
-                .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        for Source { path, text } in sources::read(root)? {
             citations.read(&path.to_string_lossy().replace('\\', "/"), &text);
         }
         Ok(Self { spec: Spec::parse(&text)?, citations })
@@ -106,27 +105,6 @@ impl Coverage {
         }
         lines.join("\n")
     }
-}
-
-/// All Rust files below `root`, without builds and hidden directories, in a fixed order.
-fn sources(root: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let mut open = vec![PathBuf::new()];
-    while let Some(directory) = open.pop() {
-        for entry in std::fs::read_dir(root.join(&directory))? {
-            let entry = entry?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let path = directory.join(&name);
-            if entry.file_type()?.is_dir() {
-                let skipped = name.starts_with('.') || name == "target" || name.starts_with("target-");
-                open.extend((!skipped).then_some(path));
-            } else if name.ends_with(".rs") {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -6,13 +6,15 @@
 //! Invariants: jobs start only in `Valid` and not after somebody asked for deactivation; `Deactivating` is
 //! entered from `Valid` only when no job runs.
 
+use serde::{Deserialize, Serialize};
+
 use crate::message::MessageFlags;
 use crate::time::Millis;
 
 use super::{ActivationState, IllegalTransition};
 
 /// Why an activation ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum DeactivateReason {
     /// No message kept it alive for the idle time of its kind.
@@ -109,17 +111,18 @@ impl Life {
         }
     }
 
-    /// True if a job with these flags may start now.
+    /// True if a job with these flags may start now, where `most` of them may overlap.
     #[inline]
-    pub fn may_start(&self, flags: MessageFlags, rule: Interleave) -> bool {
+    pub fn may_start(&self, flags: MessageFlags, rule: Interleave, most: u32) -> bool {
         let room = self.running == 0
-            || match rule {
-                Interleave::Never => false,
-                Interleave::ReadOnly => {
-                    self.running_interleaves && flags.contains(MessageFlags::ALWAYS_INTERLEAVE)
-                }
-                Interleave::Always => true,
-            };
+            || self.running < most
+                && match rule {
+                    Interleave::Never => false,
+                    Interleave::ReadOnly => {
+                        self.running_interleaves && flags.contains(MessageFlags::ALWAYS_INTERLEAVE)
+                    }
+                    Interleave::Always => true,
+                };
         room && self.state == ActivationState::Valid && self.leaving.is_none()
     }
 
@@ -189,6 +192,7 @@ mod tests {
 
     const PLAIN: MessageFlags = MessageFlags::empty();
     const OVERLAP: MessageFlags = MessageFlags::ALWAYS_INTERLEAVE;
+    const MANY: u32 = 1_000;
     const QUIET: MessageFlags = MessageFlags::SUPPRESS_KEEP_ALIVE;
 
     fn valid() -> Life {
@@ -203,10 +207,10 @@ mod tests {
     fn jobs_start_only_when_valid() {
         let mut life = Life::new(Millis(0));
         for next in [Activating, Valid, Deactivating, Invalid] {
-            assert_eq!(life.may_start(PLAIN, Interleave::Always), life.state() == Valid);
+            assert_eq!(life.may_start(PLAIN, Interleave::Always, MANY), life.state() == Valid);
             life.advance(next).unwrap();
         }
-        assert!(!life.may_start(PLAIN, Interleave::Always));
+        assert!(!life.may_start(PLAIN, Interleave::Always, MANY));
     }
 
     /// Proves: R262
@@ -214,10 +218,10 @@ mod tests {
     fn one_job_at_a_time_by_default() {
         let mut life = valid();
         life.job_started(Millis(1), PLAIN);
-        assert!(!life.may_start(PLAIN, Interleave::Never));
-        assert!(!life.may_start(OVERLAP, Interleave::Never));
+        assert!(!life.may_start(PLAIN, Interleave::Never, MANY));
+        assert!(!life.may_start(OVERLAP, Interleave::Never, MANY));
         life.job_ended(Millis(2), PLAIN);
-        assert!(life.may_start(PLAIN, Interleave::Never));
+        assert!(life.may_start(PLAIN, Interleave::Never, MANY));
     }
 
     /// Proves: R76, R500
@@ -225,11 +229,26 @@ mod tests {
     fn interleaving_messages_overlap_only_with_each_other() {
         let mut life = valid();
         life.job_started(Millis(1), OVERLAP);
-        assert!(life.may_start(OVERLAP, Interleave::ReadOnly));
-        assert!(!life.may_start(PLAIN, Interleave::ReadOnly));
+        assert!(life.may_start(OVERLAP, Interleave::ReadOnly, MANY));
+        assert!(!life.may_start(PLAIN, Interleave::ReadOnly, MANY));
         life.job_ended(Millis(2), OVERLAP);
         life.job_started(Millis(3), PLAIN);
-        assert!(!life.may_start(OVERLAP, Interleave::ReadOnly));
+        assert!(!life.may_start(OVERLAP, Interleave::ReadOnly, MANY));
+    }
+
+    #[test]
+    fn no_more_jobs_overlap_than_may() {
+        for rule in [Interleave::ReadOnly, Interleave::Always] {
+            let mut life = valid();
+            for running in 0..3 {
+                assert!(life.may_start(OVERLAP, rule, 3), "{running} run");
+                life.job_started(Millis(1), OVERLAP);
+            }
+            assert!(!life.may_start(OVERLAP, rule, 3));
+            life.job_ended(Millis(2), OVERLAP);
+            assert!(life.may_start(OVERLAP, rule, 3));
+        }
+        assert!(valid().may_start(PLAIN, Interleave::Always, 0), "one may always run");
     }
 
     /// Proves: R264, R78, R318, R317
@@ -269,7 +288,7 @@ mod tests {
         assert!(life.advance(Deactivating).is_err());
         assert_eq!(life.may_leave(), None);
         life.job_ended(Millis(2), PLAIN);
-        assert!(!life.may_start(PLAIN, Interleave::Always), "nothing starts after the request");
+        assert!(!life.may_start(PLAIN, Interleave::Always, MANY), "nothing starts after the request");
         assert_eq!(life.may_leave(), Some(DeactivateReason::Requested));
     }
 

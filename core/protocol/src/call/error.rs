@@ -186,6 +186,8 @@ pub enum Queue {
     Lane,
     /// What waits for an actor whose node is not known yet.
     Route,
+    /// The watches of a node.
+    Watches,
 }
 
 impl core::fmt::Display for Queue {
@@ -197,6 +199,7 @@ impl core::fmt::Display for Queue {
             Self::Mailbox => "named actor's mailbox",
             Self::Lane => "lane to the actor's node",
             Self::Route => "queue of messages whose node is not known yet",
+            Self::Watches => "book of watches",
         })
     }
 }

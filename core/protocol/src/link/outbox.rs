@@ -38,6 +38,8 @@ pub struct Outbox<W> {
     settings: OutboxSettings,
     calls: Calls<W>,
     waiting: Waiting,
+    /// Bytes of asks and tells in the last batch: the transport may not have taken them all yet.
+    taken: usize,
     /// Thrown out and not yet reported.
     dropped: Dropped<W>,
     is_up: bool,
@@ -56,6 +58,7 @@ impl<W> Outbox<W> {
             settings,
             calls: Calls::new(lane),
             waiting: Waiting::default(),
+            taken: 0,
             dropped: Dropped::default(),
             is_up: false,
             changed: Millis::ZERO,
@@ -127,12 +130,14 @@ impl<W> Outbox<W> {
         write_frame_or(self.waiting.buffer(), self.settings.frame, write, refuse)
     }
 
-    /// All that waits, to be written at once; from now on it counts as given. `None` while the lane is down.
+    /// All that waits, to be written at once; from now on it counts as given. `None` while the lane is down. Call it when the
+    /// transport has taken the batch before: until then that one counts against the bound.
     pub fn take(&mut self) -> Option<Bytes> {
         if !self.is_up {
             return None;
         }
         self.oldest_tell = Millis::MAX;
+        self.taken = self.waiting.live();
         self.waiting.take()
     }
 
@@ -169,6 +174,7 @@ impl<W> Outbox<W> {
             self.is_up = false;
             self.changed = now;
         }
+        self.taken = 0;
         self.rebuild(false);
         self.end_given()
     }
@@ -193,7 +199,7 @@ impl<W> Outbox<W> {
         let waiting = self.waiting.drain();
         let unsent = waiting.into_iter().filter_map(|(kind, frame)| self.unsent(kind, frame)).collect();
         self.is_up = false;
-        self.oldest_tell = Millis::MAX;
+        (self.taken, self.oldest_tell) = (0, Millis::MAX);
         Drained { given, unsent, dropped: self.dropped() }
     }
 

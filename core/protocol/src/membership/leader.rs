@@ -3,16 +3,26 @@
 //! Leading means to take members in and let them go. Whatever needs one holder (coordinators) is claimed in the
 //! directory; two leaders for a while do no harm.
 
-use super::{Member, MemberStatus};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::{Member, MemberStatus, Plugged};
 use crate::identity::NodeId;
 
-/// Names the leader among members that this node reaches.
+/// Names the leader among members that this node reaches. Plug your own in with [`LeaderRule::own`], the same on all nodes
+/// of a cluster.
 ///
 /// # Every implementation
 ///
-/// - *deterministic*: the answer follows from the candidates alone, in whatever order they come.
-/// - *names_a_candidate*: the answer is one of them; none only if there are none.
-pub trait LeaderProvider {
+/// - *deterministic*: the answer follows from the candidates alone, in whatever order they come: from no clock, no
+///   randomness and no state of its own.
+/// - *names_a_candidate*: the answer is one of them; none only if there are none. Any other answer counts as none, and
+///   while nobody leads no member comes in or goes.
+/// - *quick*: it neither blocks nor panics. It is asked on the node's control arbiter whenever the view changes.
+///
+/// Leading is no privilege to own anything: two leaders for a while, or a leader that changes often, do no harm.
+pub trait LeaderProvider: fmt::Debug + Send + Sync + 'static {
     /// The leader among `candidates`, who all have the same status.
     fn leader(&self, candidates: &mut dyn Iterator<Item = &Member>) -> Option<NodeId>;
 }
@@ -38,14 +48,23 @@ impl LeaderProvider for Oldest {
     }
 }
 
-/// Which of our own rules a node follows; all nodes of a cluster follow the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// Which rule a node follows; all nodes of a cluster follow the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LeaderRule {
     /// [`LowestAddress`].
     #[default]
     LowestAddress,
     /// [`Oldest`].
     Oldest,
+    /// One of the user's.
+    Own(Plugged<dyn LeaderProvider>),
+}
+
+impl LeaderRule {
+    /// A rule of the user's own.
+    pub fn own(rule: impl LeaderProvider) -> Self {
+        Self::Own(Plugged::new(Arc::new(rule)))
+    }
 }
 
 impl LeaderProvider for LeaderRule {
@@ -53,8 +72,16 @@ impl LeaderProvider for LeaderRule {
         match self {
             Self::LowestAddress => LowestAddress.leader(candidates),
             Self::Oldest => Oldest.leader(candidates),
+            Self::Own(rule) => named_by(rule.rule(), candidates),
         }
     }
+}
+
+/// Whom a rule of the user's names, if it names a candidate.
+fn named_by(rule: &dyn LeaderProvider, candidates: &mut dyn Iterator<Item = &Member>) -> Option<NodeId> {
+    let candidates: Vec<&Member> = candidates.collect();
+    let named = rule.leader(&mut candidates.iter().copied())?;
+    candidates.iter().any(|member| member.id() == named).then_some(named)
 }
 
 /// The leader among `members`: of those that are up, or while there are none, of those closest to it. So the first
@@ -106,6 +133,30 @@ mod tests {
         assert_eq!(named(&LowestAddress, &members), Some(NodeId::new(1)));
         members[0].status = MemberStatus::Down;
         assert_eq!(named(&LowestAddress, &members), None);
+    }
+
+    /// Names whoever has the greatest id, or somebody who is not there.
+    #[derive(Debug)]
+    struct Greatest {
+        beyond: u64,
+    }
+
+    impl LeaderProvider for Greatest {
+        fn leader(&self, candidates: &mut dyn Iterator<Item = &Member>) -> Option<NodeId> {
+            candidates.map(Member::id).max().map(|id| NodeId::new(id.as_u64() + self.beyond))
+        }
+    }
+
+    #[test]
+    fn a_rule_of_ones_own_leads_and_must_name_a_candidate() {
+        let members =
+            [member(1, MemberStatus::Up), member(2, MemberStatus::Up), member(3, MemberStatus::Leaving)];
+        let own = LeaderRule::own(Greatest { beyond: 0 });
+        assert_eq!(named(&own, &members), Some(NodeId::new(2)));
+        let astray = LeaderRule::own(Greatest { beyond: 7 });
+        assert_eq!(named(&astray, &members), None);
+        assert_eq!(own, own.clone());
+        assert_ne!(own, LeaderRule::own(Greatest { beyond: 0 }));
     }
 
     /// Proves: C40

@@ -20,6 +20,7 @@ mod machine;
 mod member;
 mod normal_tail;
 mod phi;
+mod plugged;
 mod published;
 pub mod ring;
 mod rounds;
@@ -37,6 +38,7 @@ pub use leader::{LeaderProvider, LeaderRule, LowestAddress, Oldest, leader_among
 pub use machine::Membership;
 pub use member::{Member, NodeLoad};
 pub use phi::{PhiAccrual, PhiSettings};
+pub use plugged::Plugged;
 pub use settings::MembershipSettings;
 pub use split_brain::{KeepMajority, KeepOldest, Sides, SplitBrain, SplitStrategy, StaticQuorum};
 pub use stability::{SplitPicture, SplitWatch};

@@ -4,7 +4,10 @@
 //! directory, the side that loses does nothing ([`SplitWatch`](super::SplitWatch) decides when). A node that is
 //! healthy and reaches the store therefore never stops because of counting heads alone.
 
-use super::Member;
+use alloc::sync::Arc;
+use core::fmt;
+
+use super::{Member, Plugged};
 
 /// The two sides of a split, as one node sees it: members that have a say (`Up` or `Leaving`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -15,13 +18,19 @@ pub struct Sides<'a> {
     pub theirs: alloc::vec::Vec<&'a Member>,
 }
 
-/// Votes on a split.
+/// Votes on a split. Plug your own in with [`SplitStrategy::own`], the same on all nodes of a cluster.
 ///
 /// # Every implementation
 ///
-/// - *one_winner*: of two sides that see each other's members as the other side, at most one wins.
-/// - *deterministic*: the vote follows from the two sides alone.
-pub trait SplitBrain {
+/// - *one_winner*: of two sides that see each other's members as the other side, at most one wins. If both win, each has
+///   the sessions of the other revoked, and the cluster stops; two owners of an actor there are never.
+/// - *deterministic*: the vote follows from the two sides alone, in whatever order their members come: from no clock, no
+///   randomness and no state of its own. Asked again about the same split it answers the same.
+/// - *quick*: it neither blocks nor panics. It is asked on the node's control arbiter, between two heartbeats.
+///
+/// It need not name a winner: if no side wins, nobody's session is revoked, and the split lasts until it heals or sessions run
+/// out.
+pub trait SplitBrain: fmt::Debug + Send + Sync + 'static {
     /// Whether our side keeps its sessions, and theirs are revoked.
     fn ours_wins(&self, sides: &Sides<'_>) -> bool;
 }
@@ -68,8 +77,8 @@ impl SplitBrain for KeepOldest {
     }
 }
 
-/// Which of our own strategies a node follows; all nodes of a cluster follow the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// Which strategy a node follows; all nodes of a cluster follow the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SplitStrategy {
     /// [`KeepMajority`].
     #[default]
@@ -78,14 +87,24 @@ pub enum SplitStrategy {
     StaticQuorum(usize),
     /// [`KeepOldest`].
     KeepOldest,
+    /// One of the user's.
+    Own(Plugged<dyn SplitBrain>),
+}
+
+impl SplitStrategy {
+    /// A strategy of the user's own.
+    pub fn own(strategy: impl SplitBrain) -> Self {
+        Self::Own(Plugged::new(Arc::new(strategy)))
+    }
 }
 
 impl SplitBrain for SplitStrategy {
     fn ours_wins(&self, sides: &Sides<'_>) -> bool {
-        match *self {
+        match self {
             Self::KeepMajority => KeepMajority.ours_wins(sides),
-            Self::StaticQuorum(size) => StaticQuorum { size }.ours_wins(sides),
+            Self::StaticQuorum(size) => StaticQuorum { size: *size }.ours_wins(sides),
             Self::KeepOldest => KeepOldest.ours_wins(sides),
+            Self::Own(strategy) => strategy.rule().ours_wins(sides),
         }
     }
 }

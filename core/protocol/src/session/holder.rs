@@ -89,7 +89,7 @@ pub enum HolderAction {
     Lost {
         /// Why.
         reason: LostReason,
-        /// When nothing may leave the node any more.
+        /// By when nothing may run any more; zero if others may have taken over already.
         fence_at: Millis,
     },
     /// Wake the machine at this time; replaces any earlier wish.
@@ -326,7 +326,11 @@ impl SessionHolder {
     }
 
     fn lose(&mut self, reason: LostReason) -> Vec<HolderAction> {
-        let fence_at = self.confirmed.map_or(Millis::ZERO, |c| times::fence_at(c.sent_at, self.session.ttl));
+        // Of a session that has ended, or that somebody else holds, nothing is certain. Whatever else was found is itself
+        // waited for by observers, and longer than the holder needs.
+        let trusted = !matches!(reason, LostReason::Ended | LostReason::Foreign);
+        let confirmed = self.confirmed.filter(|_| trusted);
+        let fence_at = confirmed.map_or(Millis::ZERO, |c| times::fence_at(c.sent_at, self.session.ttl));
         self.phase = Phase::Over;
         self.attempts.clear();
         vec![HolderAction::Gate(Gate::default()), HolderAction::Lost { reason, fence_at }]

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
@@ -26,6 +26,8 @@ pub(crate) struct ArbiterShared {
     ingress: mpsc::Sender<Entry>,
     /// How many actors were active when the arbiter last looked.
     active: AtomicUsize,
+    /// Whether anything of it may still run actors.
+    running: AtomicBool,
 }
 
 /// What comes in from other threads.
@@ -63,7 +65,8 @@ impl ArbiterShared {
     /// The shared part of an arbiter with room for `bound` entries, and where they come out.
     pub(crate) fn new(bound: usize) -> (Self, mpsc::Receiver<Entry>) {
         let (ingress, entries) = mpsc::channel(bound.max(1));
-        (Self { place: OnceLock::new(), ingress, active: AtomicUsize::new(0) }, entries)
+        let (active, running) = (AtomicUsize::new(0), AtomicBool::new(false));
+        (Self { place: OnceLock::new(), ingress, active, running }, entries)
     }
 
     pub(super) fn place(&self) -> Option<Place> {
@@ -74,9 +77,39 @@ impl ArbiterShared {
         self.active.load(Ordering::Relaxed)
     }
 
+    /// Whether it has begun and its tasks have neither ended nor been dropped.
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.load(Ordering::Acquire)
+    }
+
     pub(crate) const fn ingress(&self) -> &mpsc::Sender<Entry> {
         &self.ingress
     }
+}
+
+/// Held by everything that runs on an arbiter together: says when the last of it is gone.
+pub(crate) struct Presence {
+    node: Arc<NodeShared>,
+    index: u16,
+}
+
+impl Presence {
+    pub(crate) fn begin(node: &Arc<NodeShared>, index: u16) -> Self {
+        node.arbiter(index).running.store(true, Ordering::Release);
+        Self { node: Arc::clone(node), index }
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        fall_silent(&self.node, self.index);
+    }
+}
+
+/// Nothing that an actor began runs on the arbiter any more.
+fn fall_silent(node: &NodeShared, index: u16) {
+    node.arbiter(index).running.store(false, Ordering::Release);
+    node.gate().wake_guard();
 }
 
 /// Runs data arbiter `index` of `node` until it is drained.
@@ -274,9 +307,11 @@ impl MainLoop {
                     let _ = done.send(rest);
                 }
                 self.local.serve_nothing();
-                let until = now + PART_WITHIN;
-                self.parting =
-                    if rest == Drained::default() { Parting::Idle { until } } else { Parting::Over };
+                self.parting = Parting::Over;
+                if rest == Drained::default() {
+                    self.parting = Parting::Idle { until: now + PART_WITHIN };
+                    fall_silent(self.local.node(), self.local.index());
+                }
                 self.local.wake_main();
             }
         }

@@ -4,7 +4,7 @@ mod main_loop;
 mod state;
 mod thread;
 
-pub(crate) use main_loop::{ArbiterShared, Drained, Entry, Survey, run};
+pub(crate) use main_loop::{ArbiterShared, Drained, Entry, Presence, Survey, run};
 pub(crate) use state::{ArbiterLocal, Expire, not_serving};
 pub use thread::from_outside;
 pub(crate) use thread::local;

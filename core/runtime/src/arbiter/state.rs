@@ -19,6 +19,7 @@ use crate::named::NamedCalls;
 use crate::node::NodeShared;
 use crate::placement::Tenancies;
 use crate::remote::{Returns, Roads, Routes, SeatLocal, Transfers};
+use crate::watch::Watchers;
 
 /// Activations, pending calls and their bookkeeping on one data arbiter.
 pub(crate) struct ArbiterLocal {
@@ -29,6 +30,8 @@ pub(crate) struct ArbiterLocal {
     next_token: Cell<u64>,
     /// Jobs accepted and not ended, over all kinds.
     open_jobs: Cell<usize>,
+    /// Jobs started and not ended.
+    running_jobs: Cell<usize>,
     /// Jobs accepted since the arbiter began.
     accepted: Cell<u64>,
     main: RefCell<Option<Waker>>,
@@ -43,6 +46,7 @@ pub(crate) struct ArbiterLocal {
     roads: Roads,
     tenancies: Tenancies,
     named_calls: NamedCalls,
+    watchers: Watchers,
 }
 
 impl ArbiterLocal {
@@ -55,6 +59,7 @@ impl ArbiterLocal {
             outbox: RefCell::default(),
             next_token: Cell::new(first_token),
             open_jobs: Cell::new(0),
+            running_jobs: Cell::new(0),
             accepted: Cell::new(0),
             main: RefCell::new(None),
             draining: Cell::new(false),
@@ -68,6 +73,7 @@ impl ArbiterLocal {
             roads: Roads::default(),
             tenancies: Tenancies::default(),
             named_calls: NamedCalls::default(),
+            watchers: Watchers::default(),
             node,
         }
     }
@@ -230,6 +236,18 @@ impl ArbiterLocal {
         }
     }
 
+    #[inline]
+    pub(crate) fn job_started(&self) {
+        self.running_jobs.set(self.running_jobs.get() + 1);
+    }
+
+    /// A job that was started is over.
+    #[inline]
+    pub(crate) fn job_ended(&self) {
+        self.running_jobs.set(self.running_jobs.get().saturating_sub(1));
+        self.job_over();
+    }
+
     /// A number for one running job, unlike any other.
     #[inline]
     pub(crate) fn new_token(&self) -> u64 {
@@ -279,6 +297,7 @@ impl ArbiterLocal {
     pub(super) fn measure(&self, ingress: usize) {
         self.meters.ingress.set(ingress as f64);
         self.meters.open_jobs.set(self.open_jobs.get() as f64);
+        self.meters.running_jobs.set(self.running_jobs.get() as f64);
         self.meters.pending_calls.set(self.calls.borrow().len() as f64);
     }
 
@@ -388,6 +407,11 @@ impl ArbiterLocal {
     /// The calls of other nodes to named actors of this one.
     pub(crate) const fn named_calls(&self) -> &NamedCalls {
         &self.named_calls
+    }
+
+    /// Who watches the actors here.
+    pub(crate) const fn watchers(&self) -> &Watchers {
+        &self.watchers
     }
 
     pub(crate) const fn index(&self) -> u16 {

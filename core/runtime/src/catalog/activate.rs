@@ -20,8 +20,12 @@ use crate::message::{BoxError, VirtualActor};
 use crate::node::Node;
 
 impl<A: VirtualActor> KindCatalog<A> {
-    /// Brings the actor of `slot` to life.
+    /// Brings the actor of `slot` to life, if the node may still serve: the session may have run out since the shard was
+    /// claimed.
     pub(super) fn activate(&self, slot: Rc<Slot<A>>, on: &Rc<ArbiterLocal>) {
+        if !may_serve(on) {
+            return self.turn_away(&slot, on);
+        }
         let node = Node::of(Arc::clone(on.node()));
         match catch_unwind(AssertUnwindSafe(|| (self.factory())(&slot.id, &node))) {
             Ok(Ok(actor)) if A::HOOKS => self.run_hook(slot, actor, on),
@@ -43,7 +47,8 @@ impl<A: VirtualActor> KindCatalog<A> {
             slot.inner.borrow_mut().tokens.clear();
             let Some(kind) = on.kind::<A>(index) else { return };
             match outcome {
-                Ok(()) => kind.begin(slot, actor, &on),
+                Ok(()) if may_serve(&on) => kind.begin(slot, actor, &on),
+                Ok(()) => kind.turn_away(&slot, &on),
                 Err(reason) => kind.give_up(&slot, &reason, &on),
             }
         }));
@@ -77,6 +82,11 @@ impl<A: VirtualActor> KindCatalog<A> {
             Arc::clone(on.node()),
         )
     }
+}
+
+/// Whether an activation may go on. Asked after every wait on the way.
+fn may_serve(on: &ArbiterLocal) -> bool {
+    on.node().gate().may_start(on.coarse())
 }
 
 /// The hook counts as a job of the actor, so that a call back into it is seen as the cycle it is.

@@ -23,19 +23,19 @@ use crate::remote::{Arrived, LargeArrived, Violation};
 impl<A: VirtualActor> KindCatalog<A> {
     /// Queues a message that came over a lane, if its actor lives here. What is wrong with it its sender is told.
     pub(super) fn arrive(&self, arrived: Arrived<'_>, on: &Rc<ArbiterLocal>) -> Result<(), Violation> {
-        let Arrived { head, payload, way_back } = arrived;
+        let Arrived { head, payload, now, way_back } = arrived;
         let key = head.key.as_str();
-        let (hash, entry) = self.addressee(&head, on)?;
+        let (hash, entry) = self.addressee(head, on)?;
         let (asks, mut way_back) = (way_back.asks(), WayBack::Lane(way_back));
         // Nobody is activated for a message that cannot be read.
-        let queued = match self.job(entry, &head, asks, payload, &mut way_back, on) {
+        let queued = match self.job(entry, (head, now), asks, payload, &mut way_back, on) {
             Ok(job) => self.queue(hash, key, job, on),
             Err(error) => Err(way_back.refuse(error, on)),
         };
         if let Err(error) = queued
             && !asks
         {
-            self.dead(&head, entry.name, &error, on);
+            self.dead(head, entry.name, &error, on);
         }
         Ok(())
     }
@@ -65,7 +65,7 @@ impl<A: VirtualActor> KindCatalog<A> {
             return Ok(());
         }
         let (decode, name, codec) = (entry.decoder(), entry.name, Codec::from_id(head.codec));
-        let job = job_head(&head, arrived.call.is_some(), entry, on);
+        let job = job_head((&head, on.coarse()), arrived.call.is_some(), entry);
         let mut way_back = WayBack::Lane(arrived.way_back());
         let (done, decoded) = oneshot::channel();
         let node = Arc::clone(on.node());
@@ -84,6 +84,9 @@ impl<A: VirtualActor> KindCatalog<A> {
                 Some(kind) => kind.large_decoded(&arrived, name, decoded.ok(), &on),
                 None => arrived.done(),
             }
+            // To give so much memory back takes milliseconds.
+            let frame = arrived.frame;
+            env.offload(Box::new(move || drop(frame))).await;
         }));
         Ok(())
     }
@@ -163,14 +166,14 @@ impl<A: VirtualActor> KindCatalog<A> {
     fn job(
         &self,
         entry: &Entry<A>,
-        head: &Head<'_>,
+        (head, now): (&Head<'_>, Millis),
         asks: bool,
         payload: &[u8],
         way_back: &mut WayBack,
         on: &Rc<ArbiterLocal>,
     ) -> Result<super::Queued<A>, CallError> {
         let codec = Codec::from_id(head.codec).map_err(unreadable)?;
-        let head = job_head(head, asks, entry, on);
+        let head = job_head((head, now), asks, entry);
         decoding(on.node(), || entry.decode(head, payload, codec, way_back))
     }
 }
@@ -179,8 +182,9 @@ fn unreadable(why: impl ToString) -> CallError {
     CallError::Codec { reason: why.to_string().into(), started: false }
 }
 
-fn job_head<A: VirtualActor>(head: &Head<'_>, asks: bool, entry: &Entry<A>, on: &ArbiterLocal) -> JobHead {
-    let deadline = head.ttl.map_or(Millis::MAX, |ttl| on.coarse() + COARSE_LAG + ttl);
+/// `now` is by the coarse clock.
+fn job_head<A: VirtualActor>((head, now): (&Head<'_>, Millis), asks: bool, entry: &Entry<A>) -> JobHead {
+    let deadline = head.ttl.map_or(Millis::MAX, |ttl| now + COARSE_LAG + ttl);
     let inside = !head.chain.is_empty();
     let scope = (inside || head.trace.is_some())
         .then(|| Arc::new(CallScope { deadline: Some(deadline), trace: head.trace, chain: head.chain }));

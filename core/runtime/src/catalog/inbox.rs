@@ -71,7 +71,7 @@ impl<A: VirtualActor> Inbox<A> {
             let mut inner = self.slot.inner.borrow_mut();
             let Some(flags) = inner.queue.front().map(|job| job.head.flags) else { return false };
             let rule = if broken(Mutant::InterleavesAlways) { Interleave::Always } else { A::INTERLEAVE };
-            if !inner.life.may_start(flags, rule) {
+            if !inner.life.may_start(flags, rule, self.on.node().settings().interleaved) {
                 return false;
             }
             let Some(job) = inner.queue.pop_front() else { return false };
@@ -84,6 +84,7 @@ impl<A: VirtualActor> Inbox<A> {
                 Ok(()) => {
                     let token = self.on.new_token();
                     inner.life.job_started(now, flags);
+                    self.on.job_started();
                     inner.tokens.push(token);
                     drop(inner);
                     self.on_stack = Some((token, job));
@@ -121,7 +122,7 @@ impl<A: VirtualActor> Inbox<A> {
         inner.life.job_ended(now, job.head.flags);
         inner.forget_token(token);
         drop(inner);
-        self.on.job_over();
+        self.on.job_ended();
         self.on.hold_reply(job);
     }
 

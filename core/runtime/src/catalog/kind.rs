@@ -88,6 +88,8 @@ pub(crate) trait AnyKind: Any {
     ) -> Result<(), CallError>;
     /// Asks one actor to leave; nothing happens if it is not active.
     fn leave(&self, target: &Target, reason: DeactivateReason);
+    /// Whether an actor is active, or about to be, or about to end.
+    fn is_active(&self, target: &Target) -> bool;
     /// Asks all actors to leave.
     fn leave_all(&self, reason: DeactivateReason);
     /// Carries out activations and retirements; true if there were any.
@@ -378,6 +380,10 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
             slot.inner.borrow_mut().life.leave(reason);
             slot.wake();
         }
+    }
+
+    fn is_active(&self, target: &Target) -> bool {
+        self.find(target.hash, target.id.key().as_str()).is_some()
     }
 
     fn leave_all(&self, reason: DeactivateReason) {

@@ -12,7 +12,7 @@ use futures_util::future::{Either, select};
 
 use super::kind::KindCatalog;
 use super::slot::{Inner, Slot};
-use crate::arbiter::ArbiterLocal;
+use crate::arbiter::{ArbiterLocal, not_serving};
 use crate::call::{Entered, within};
 use crate::message::VirtualActor;
 use crate::mutants::{Mutant, broken};
@@ -43,7 +43,7 @@ impl<A: VirtualActor> KindCatalog<A> {
     /// The last step of a life: either the slot goes, or the messages that came meanwhile begin a new life.
     pub(super) fn finish(&self, slot: &Rc<Slot<A>>, on: &Rc<ArbiterLocal>) {
         if slot.inner.borrow().life.was_stillborn() {
-            self.refuse_waiting(slot, "it ended before its first message", on);
+            self.refuse_waiting(slot, &activation_failed("it ended before its first message"), on);
         }
         let mut inner = slot.inner.borrow_mut();
         let reason = inner.life.leaving();
@@ -57,6 +57,7 @@ impl<A: VirtualActor> KindCatalog<A> {
             self.newborn(Rc::clone(slot), on);
         }
         self.meters().deactivated(reason);
+        on.activation_ended((self.index(), slot.hash, &slot.id), self.generation(slot.hash), reason);
         on.wake_main();
     }
 
@@ -64,20 +65,33 @@ impl<A: VirtualActor> KindCatalog<A> {
     pub(super) fn give_up(&self, slot: &Rc<Slot<A>>, reason: &str, on: &Rc<ArbiterLocal>) {
         tracing::warn!(actor = %slot.id, reason, "activation failed");
         self.meters().activation_failures.increment(1);
+        self.let_go(slot, &activation_failed(reason), on);
+    }
+
+    /// Gives an activation up because the node may not serve any more.
+    pub(super) fn turn_away(&self, slot: &Rc<Slot<A>>, on: &Rc<ArbiterLocal>) {
+        self.let_go(slot, &not_serving("its session is not live"), on);
+    }
+
+    fn let_go(&self, slot: &Rc<Slot<A>>, error: &CallError, on: &Rc<ArbiterLocal>) {
         let mut inner = slot.inner.borrow_mut();
         inner.tokens.clear();
         inner.life.leave(DeactivateReason::ActivationFailed);
         drop(inner);
-        self.refuse_waiting(slot, reason, on);
+        self.refuse_waiting(slot, error, on);
         self.finish(slot, on);
     }
 
-    fn refuse_waiting(&self, slot: &Slot<A>, reason: &str, on: &ArbiterLocal) {
+    fn refuse_waiting(&self, slot: &Slot<A>, error: &CallError, on: &ArbiterLocal) {
         let waiting = std::mem::take(&mut slot.inner.borrow_mut().queue);
         for job in waiting {
-            on.refuse(&slot.id, job, CallError::ActivationFailed { reason: reason.into() });
+            on.refuse(&slot.id, job, error.clone());
         }
     }
+}
+
+fn activation_failed(reason: &str) -> CallError {
+    CallError::ActivationFailed { reason: reason.into() }
 }
 
 impl<A: VirtualActor> Inner<A> {
@@ -100,7 +114,7 @@ async fn linger<A: VirtualActor>(slot: &Slot<A>, on: &ArbiterLocal) {
             inner.life.job_ended(on.coarse(), job.head.flags);
             inner.forget_token(token);
             drop(inner);
-            on.job_over();
+            on.job_ended();
             on.hold_reply(job);
         }
         on.flush_replies();

@@ -71,7 +71,7 @@ impl<A: VirtualActor> Slot<A> {
     /// Whether a job may be queued: it must not wait for itself, and there must be room.
     pub(super) fn check(&self, head: &JobHead, bound: usize, on: &ArbiterLocal) -> Result<(), CallError> {
         let mut inner = self.inner.borrow_mut();
-        inner.check_cycle(head)?;
+        inner.check_cycle(head, on.node().settings().interleaved)?;
         if inner.queue.len() < bound {
             return Ok(());
         }
@@ -177,10 +177,11 @@ impl<A: VirtualActor> Expire for Slot<A> {
 
 impl<A: VirtualActor> Inner<A> {
     /// A call that waits for a job of this actor, and would have to wait behind it, could only hang.
-    fn check_cycle(&self, head: &JobHead) -> Result<(), CallError> {
+    fn check_cycle(&self, head: &JobHead, most: u32) -> Result<(), CallError> {
         let Some(scope) = &head.scope else { return Ok(()) };
         let waits_for_us = head.asks && self.tokens.iter().any(|token| scope.chain.contains(*token));
-        if waits_for_us && !(self.queue.is_empty() && self.life.may_start(head.flags, A::INTERLEAVE)) {
+        let starts = || self.queue.is_empty() && self.life.may_start(head.flags, A::INTERLEAVE, most);
+        if waits_for_us && !starts() {
             return Err(CallError::CallCycle);
         }
         Ok(())

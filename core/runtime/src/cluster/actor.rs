@@ -14,7 +14,7 @@ use archipelago_protocol::identity::{NodeAddress, NodeId, NodeInfo};
 use archipelago_protocol::membership::{
     MemberEvent, MemberStatus, Membership, MembershipAction, MembershipEvent, MembershipFrame, NodeLoad,
 };
-use archipelago_protocol::session::{EndReason, Lease};
+use archipelago_protocol::session::{EndReason, Lease, LeaseSeen};
 use archipelago_protocol::time::Millis;
 use metrics::gauge;
 
@@ -109,10 +109,15 @@ impl Cluster {
                 MembershipAction::Publish(event) => {
                     news = true;
                     self.end_suspect(&event, ctx);
+                    if let MemberEvent::MemberDowned(member) | MemberEvent::MemberRemoved(member) = &event {
+                        self.node.watches().node_gone(member.id());
+                    }
                     self.node.events().publish(Event::Membership(event));
                 }
                 MembershipAction::Reachable(nodes) => self.monitor.do_send(Reachable(nodes)),
-                MembershipAction::SelfDown => self.node.give_up("the others hold this node to be gone"),
+                MembershipAction::SelfDown => {
+                    self.node.give_up_by("the others hold this node to be gone", Millis::ZERO);
+                }
                 MembershipAction::SelfLeft => {}
                 MembershipAction::WakeAt(at) => self.wake_at(at, ctx),
             }
@@ -244,8 +249,24 @@ impl Cluster {
     }
 
     fn ended(&mut self, id: NodeId, ctx: &mut Context<Self>) {
+        self.node.watches().node_gone(id);
         self.apply(MembershipEvent::SessionEnded(id), ctx);
         self.forget(id);
+        self.part_from(id, ctx);
+    }
+
+    /// Connections to a node whose session others have ended are given up. One that has ended its session itself still gives
+    /// back what comes too late, and says goodbye.
+    fn part_from(&self, id: NodeId, ctx: &mut Context<Self>) {
+        let (node, directory) = (Arc::clone(&self.node), Arc::clone(self.node.directory()));
+        let work = async move {
+            match directory.lease(id).await {
+                Ok(Some(LeaseSeen { lease: Lease::Ended { by, .. }, .. })) if by != id => node.part_from(id),
+                Ok(_) => {}
+                Err(error) => tracing::debug!(%id, %error, "the connections to a node end by themselves"),
+            }
+        };
+        ctx.spawn(work.into_actor(self));
     }
 
     fn forget(&mut self, id: NodeId) {
@@ -266,6 +287,7 @@ impl Cluster {
         let removed: Vec<NodeId> =
             self.announced.keys().filter(|id| self.is_removed(**id)).copied().collect();
         for member in removed.into_iter().filter_map(|id| self.announced.remove(&id)) {
+            self.node.watches().node_gone(member.id);
             self.node.events().publish(Event::MemberGone { member });
         }
         let view = View {

@@ -4,16 +4,19 @@
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
-use std::sync::Arc;
+use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, mpsc};
+use std::task::{Wake, Waker};
+use std::thread::Thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use archipelago_protocol::contract::Transport;
 use archipelago_protocol::time::Millis;
 use futures_core::future::{BoxFuture, LocalBoxFuture};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{ArbiterMain, ArbiterRole, Environment, EnvironmentError, incarnation};
+use super::{ArbiterMain, ArbiterRole, Environment, EnvironmentError, Look, incarnation};
 
 /// Where the arbiters of a node run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +133,44 @@ impl Environment for HostEnvironment {
         }
         Ok(())
     }
+
+    fn stand_guard(&self, mut look: Look) -> Result<Waker, EnvironmentError> {
+        let guard = move || {
+            while let Some(at) = look() {
+                std::thread::park_timeout(at.since(Millis(read(SUSPEND_AWARE) / 1_000_000)).to_duration());
+            }
+        };
+        let started = std::thread::Builder::new().name("archipelago-fence".to_owned()).spawn(guard);
+        let guard = started.map_err(|error| EnvironmentError::NoThread { reason: error.to_string() })?;
+        Ok(Waker::from(Arc::new(Unpark(guard.thread().clone()))))
+    }
+
+    /// The last words are said by a thread that nobody waits for long: whoever blocks may hold what they are written to.
+    fn abort(&self, reason: &str) {
+        let (reason, (said, is_said)) = (reason.to_owned(), mpsc::channel());
+        let speak = move || {
+            tracing::error!(reason, "the process is aborted");
+            let _ = writeln!(std::io::stderr(), "archipelago: the process is aborted: {reason}");
+            let _ = said.send(());
+        };
+        if std::thread::Builder::new().spawn(speak).is_ok() {
+            let _ = is_said.recv_timeout(LAST_WORDS);
+        }
+        std::process::abort();
+    }
 }
+
+/// Wakes a thread that is parked.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// How long the process lives on to say why it ends.
+const LAST_WORDS: Duration = Duration::from_millis(50);
 
 impl fmt::Debug for HostEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -12,6 +12,7 @@ mod timer;
 
 use std::fmt;
 use std::sync::Arc;
+use std::task::Waker;
 
 use archipelago_protocol::contract::Transport;
 use archipelago_protocol::time::Millis;
@@ -32,6 +33,8 @@ pub use timer::EnvironmentTimer;
 /// - *one_clock*: `now`, `coarse` and `nanos` read one monotonic clock, the same on all threads, which counts suspend.
 /// - *sleeps_long_enough*: `sleep(d)` is not ready before `now` has grown by `d`.
 /// - *dies_whole*: dropping the future of an arbiter drops every task spawned on it.
+/// - *guards_apart*: what `stand_guard` looks at, it looks at in time even if every arbiter is blocked. If the whole process
+///   stands still, so does it.
 pub trait Environment: Send + Sync + 'static {
     /// The time on the node's own clock.
     fn now(&self) -> Millis;
@@ -71,13 +74,28 @@ pub trait Environment: Send + Sync + 'static {
     ///
     /// [`EnvironmentError`] if there is no runtime to start it on; nothing was started.
     fn start_arbiter(&self, role: ArbiterRole, main: ArbiterMain) -> Result<(), EnvironmentError>;
+
+    /// Looks again and again, where nothing that runs on an arbiter can hold it up: `look` says when to look next, or
+    /// nothing to end it. Waking the waker makes it look at once.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError`] if there is no place to look from.
+    fn stand_guard(&self, look: Look) -> Result<Waker, EnvironmentError>;
+
+    /// Ends the process at once, without unwinding, and says why. It may return only where nothing of the node that calls
+    /// it runs afterwards.
+    fn abort(&self, reason: &str);
 }
+
+/// One look: when to look next, on the clock of the node; `None` for never again.
+pub type Look = Box<dyn FnMut() -> Option<Millis> + Send>;
 
 /// How far [`Environment::coarse`] may be behind.
 pub const COARSE_LAG: Millis = Millis(10);
 
 /// What an arbiter is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ArbiterRole {
     /// Sessions, stores, everything that must not wait behind user code.
     Control,
@@ -105,4 +123,10 @@ pub enum EnvironmentError {
     /// There is no actix system on this thread. Start the node inside `#[actix::main]` or a `System`.
     #[error("no actix system runs on this thread: start the node inside #[actix::main] or actix::System")]
     NoSystem,
+    /// The operating system gives no thread. Raise its limits.
+    #[error("no thread could be started: {reason}")]
+    NoThread {
+        /// What the operating system says.
+        reason: String,
+    },
 }

@@ -51,6 +51,8 @@ pub(crate) struct Arrival {
 pub(crate) trait AnyDoor: Send + Sync {
     /// The door itself, to find out its type.
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+    /// Whether its actor runs.
+    fn is_alive(&self) -> bool;
     /// Whether other nodes may use it.
     fn is_open_to_others(&self) -> bool;
     /// Takes a message that came from another node.
@@ -157,6 +159,10 @@ impl<A: NamedActor> Line<A> {
 impl<A: NamedActor> AnyDoor for Door<A> {
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
+    }
+
+    fn is_alive(&self) -> bool {
+        self.addr.connected()
     }
 
     fn is_open_to_others(&self) -> bool {

@@ -21,6 +21,7 @@ use crate::message::{AcceptedBy, NamedActor};
 use crate::node::{Node, NodeShared};
 use crate::refs::{ask_head, backstop, decoding_node, forwarder, tell_head};
 use crate::remote::{Letter, TypedOutbound};
+use crate::watch::{At, Watch, WatchTarget};
 
 /// An actor registered under a path, on this node or another.
 ///
@@ -53,6 +54,21 @@ impl<A> NamedRef<A> {
     #[must_use]
     pub fn bind(&self, node: &Node) -> Self {
         Self::on(Some(Arc::clone(node.shared())), self.path.clone())
+    }
+
+    /// Watches the actor, on this node or another: until it stops, its path is given back, or its node goes. If nobody is
+    /// registered there, the [`Watch`] is ready at once with
+    /// [`NotActive`](archipelago_protocol::watch::Termination::NotActive). A stop shows within a second.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] if the ref cannot be used, its node cannot be asked within `calls.timeout`, or one of the two nodes has
+    /// `events.watches` watches already.
+    pub async fn watch(&self) -> Result<Watch, CallError> {
+        let node = self.usable()?;
+        let here = || self.path.address().filter(|_| !self.is_on(node));
+        let at = here().map_or(At::Here, |address| At::Address(address.clone()));
+        Watch::begin(node, WatchTarget::Named(self.path.path().to_owned()), at).await
     }
 
     fn usable(&self) -> Result<&Arc<NodeShared>, CallError> {

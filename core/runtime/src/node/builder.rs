@@ -52,7 +52,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Answers requests of other nodes with this number. The last four numbers are the library's own.
+    /// Answers requests of other nodes with this number. The last five numbers are the library's own.
     #[must_use]
     pub fn service(mut self, number: u16, service: Arc<dyn Service>) -> Self {
         self.services.insert(number, service);

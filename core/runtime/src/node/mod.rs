@@ -3,6 +3,7 @@
 mod builder;
 mod error;
 mod gate;
+mod guard;
 mod handle;
 mod keeper;
 mod kinds;

@@ -9,7 +9,7 @@ use archipelago_protocol::call::CallError;
 use archipelago_protocol::contract::Directory;
 use archipelago_protocol::identity::{Kind, Namespace, NodeId};
 use archipelago_protocol::time::Millis;
-use metrics::counter;
+use metrics::{counter, gauge};
 
 use super::{Gate, KindShared, Lives};
 use crate::arbiter::{ArbiterLocal, ArbiterShared, Entry, local};
@@ -21,6 +21,7 @@ use crate::named::NamedActors;
 use crate::remote::{Peer, Remoting, Services};
 use crate::session::SessionState;
 use crate::settings::NodeSettings;
+use crate::watch::Watches;
 
 /// The shared part of one life of a node; every handle and ref points to one.
 pub(crate) struct NodeShared {
@@ -39,6 +40,7 @@ pub(crate) struct NodeShared {
     pub(super) remoting: Remoting,
     pub(super) members: Members,
     pub(super) services: Services,
+    pub(super) watches: Watches,
     pub(super) lives: Arc<Lives>,
     /// The life after this one, once it has begun.
     pub(super) successor: OnceLock<Arc<NodeShared>>,
@@ -80,6 +82,11 @@ impl NodeShared {
 
     pub(crate) fn arbiter(&self, index: u16) -> &ArbiterShared {
         &self.arbiters[usize::from(index)]
+    }
+
+    /// The numbers of the data arbiters.
+    pub(crate) fn data_arbiters(&self) -> std::ops::Range<u16> {
+        0..u16::try_from(self.arbiters.len()).unwrap_or(u16::MAX)
     }
 
     /// Runs `work` on an arbiter: at once if that is the present one, else when its turn comes.
@@ -130,6 +137,17 @@ impl NodeShared {
         }
     }
 
+    /// Shows how long the node may serve.
+    pub(crate) fn measure_session(&self) {
+        let remaining = self.gate.remaining(self.env.now());
+        gauge!("archipelago_session_remaining_seconds").set(remaining.to_duration().as_secs_f64());
+    }
+
+    /// How many data arbiters have not ended.
+    pub(super) fn running_arbiters(&self) -> usize {
+        self.arbiters.iter().filter(|arbiter| arbiter.is_running()).count()
+    }
+
     /// Asks one actor to leave.
     pub(crate) fn leave(&self, kind: u32, target: Target, reason: DeactivateReason) {
         let index = self.arbiter_of(target.hash);
@@ -165,7 +183,13 @@ impl NodeShared {
 
     /// Stops serving at once and lets the session run out: others may take over when it has ended.
     pub(crate) fn give_up(&self, reason: &str) {
-        self.gate.set(Millis::ZERO, Millis::ZERO);
+        self.give_up_by(reason, self.gate.over_by());
+    }
+
+    /// Stops serving at once; what runs has to end by `over_by`, zero if others may have taken over already.
+    pub(crate) fn give_up_by(&self, reason: &str, over_by: Millis) {
+        self.gate.shut(over_by);
+        self.measure_session();
         tracing::error!(node = %self.id, reason, "the node gives its session up");
         // A session that never came about is a failed start, which its starter is told.
         if *self.session.borrow() != SessionState::Opening {
@@ -173,6 +197,7 @@ impl NodeShared {
         }
         self.session.send_replace(SessionState::Lost(reason.to_owned()));
         self.wake_arbiters();
+        self.watches.close(self.id);
     }
 
     pub(crate) fn kind_index(&self, kind: &Kind) -> Option<u32> {
@@ -221,6 +246,11 @@ impl NodeShared {
 
     pub(crate) const fn remoting(&self) -> &Remoting {
         &self.remoting
+    }
+
+    /// Who watches what.
+    pub(crate) const fn watches(&self) -> &Watches {
+        &self.watches
     }
 
     /// The nodes of the cluster.

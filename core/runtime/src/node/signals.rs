@@ -35,6 +35,6 @@ impl Node {
 
     /// Until when the node may start work under its session, as a length from now; zero if it may not.
     pub fn serving_for(&self) -> Millis {
-        self.shared().gate().serve_until().since(self.shared().env().now())
+        self.shared().gate().remaining(self.shared().env().now())
     }
 }

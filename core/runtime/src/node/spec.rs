@@ -7,8 +7,8 @@ use archipelago_protocol::contract::Directory;
 use archipelago_protocol::identity::{Kind, Namespace, NodeId};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{Gate, KindShared, Lives, NodeShared, StartError};
-use crate::arbiter::{self, ArbiterShared, Entry};
+use super::{Gate, KindShared, Lives, NodeShared, StartError, guard};
+use crate::arbiter::{self, ArbiterShared, Entry, Presence};
 use crate::cluster::Members;
 use crate::env::{ArbiterMain, ArbiterRole, Departure, Environment, Stay};
 use crate::events::EventStream;
@@ -16,6 +16,7 @@ use crate::named::NamedActors;
 use crate::remote::{Connector, Locator, Remoting, Services};
 use crate::session::{self, SessionState};
 use crate::settings::NodeSettings;
+use crate::watch::Watches;
 
 /// Everything that outlives the lives of a node.
 pub(super) struct Spec {
@@ -60,6 +61,7 @@ impl Spec {
             named: Arc::clone(&self.named),
             remoting: Remoting::new(Arc::clone(&self.locator), usize::from(self.data_arbiters), ports),
             members: Members::default(),
+            watches: Watches::new(self.settings.watches),
             services: self.services.clone(),
             settings: self.settings.clone(),
             env: Arc::clone(&self.env),
@@ -86,6 +88,7 @@ impl Life {
                 return Err(error);
             }
         }
+        guard::stand_guard(&self.node)?;
         Ok(unfinished)
     }
 }
@@ -119,6 +122,6 @@ async fn start_arbiter(
     let (ready, is_ready) = oneshot::channel::<Result<(), StartError>>();
     let shared = Arc::clone(node);
     let main = ArbiterMain::new(move || Box::pin(arbiter::run(shared, index, entries, ready)));
-    node.env().start_arbiter(role, main.holding(stay.clone()))?;
+    node.env().start_arbiter(role, main.holding(stay.clone()).holding(Presence::begin(node, index)))?;
     is_ready.await.unwrap_or_else(|_| Err(StartError::Arbiter { role: role.to_string() }))
 }

@@ -27,7 +27,7 @@ impl Node {
         node.events().publish(Event::NodeStopping { node: node.id() });
         node.members().plan(Plan::Leave);
         let until = node.env().now() + node.settings().stop_budget;
-        let arbiters = 0..u16::try_from(node.arbiters.len()).unwrap_or(u16::MAX);
+        let arbiters = node.data_arbiters();
         let reports = join_all(arbiters.clone().map(|index| ask_to_drain(node, index, until))).await;
         wait_until_all_are_quiet(node, until).await;
         let drained = join_all(reports.into_iter().map(|report| report_of(node, report, until))).await;
@@ -43,6 +43,7 @@ impl Node {
         }
         let limit = if stuck { Millis::ZERO } else { PART_LIMIT };
         part(node, limit).await;
+        node.watches().close(node.id());
         if !node.lives().keeper_over(node.env(), PART_LIMIT).await {
             tracing::warn!(node = %node.id(), "what was begun to rejoin has not ended in time");
         }

@@ -3,5 +3,5 @@
 mod seek;
 mod tenancy;
 
-pub(crate) use seek::{Found, place_here, seek};
+pub(crate) use seek::{Found, address_of, meet, place_here, seek};
 pub(crate) use tenancy::Tenancies;

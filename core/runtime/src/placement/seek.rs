@@ -156,7 +156,8 @@ async fn reached(node: &Arc<NodeShared>, key: &OwnedKey, hint: Hint) -> Found {
     Found::At(hint)
 }
 
-async fn address_of(node: &Arc<NodeShared>, id: NodeId) -> Option<NodeAddress> {
+/// Where a node listens, as far as anybody says.
+pub(crate) async fn address_of(node: &Arc<NodeShared>, id: NodeId) -> Option<NodeAddress> {
     if let Some(member) = node.members().view().members.get(&id) {
         return Some(member.info.address.clone());
     }
@@ -180,7 +181,7 @@ async fn note_block(node: &Arc<NodeShared>, key: &OwnedKey, owner: NodeId) {
 }
 
 /// The node `id`, if it is the one that listens at `address`.
-async fn meet(node: &Arc<NodeShared>, id: NodeId, address: NodeAddress) -> Option<Arc<Peer>> {
+pub(crate) async fn meet(node: &Arc<NodeShared>, id: NodeId, address: NodeAddress) -> Option<Arc<Peer>> {
     let found = node.remoting().meet_serving(address.clone()).await;
     match found {
         Ok(peer) if peer.id() == id => Some(peer),

@@ -120,7 +120,8 @@ impl ArbiterLocal {
     fn contradicted(&self, shard: Shard, served: Generation) {
         counter!("archipelago_duplicate_activations_total").increment(1);
         tracing::error!(kind = shard.kind, shard = shard.number, %served, "the directory names another owner");
-        self.node().give_up("the directory names another owner of what this node serves");
+        let reason = "the directory names another owner of what this node serves";
+        self.node().give_up_by(reason, Millis::ZERO);
     }
 }
 

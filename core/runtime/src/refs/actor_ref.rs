@@ -19,8 +19,9 @@ use crate::arbiter::ArbiterLocal;
 use crate::call::{AnswerSender, Call, CallOptions};
 use crate::catalog::{Job, JobHead, ReplyTo, Target, TypedJob};
 use crate::message::{AcceptedBy, VirtualActor};
-use crate::node::{Node, NodeShared};
-use crate::remote::TypedOutbound;
+use crate::node::{Node, NodeShared, shard_of};
+use crate::remote::{Shard, TypedOutbound};
+use crate::watch::{At, Watch, WatchTarget};
 
 /// The actor of type `A` with a certain key, wherever it lives and whether or not it is active.
 ///
@@ -125,6 +126,18 @@ impl<A: VirtualActor> ActorRef<A> {
         Ok(())
     }
 
+    /// Watches the present activation of the actor, wherever it lives. Once this has returned, its end is not missed: the
+    /// [`Watch`] is ready when it comes, and at once with [`NotActive`](archipelago_protocol::watch::Termination::NotActive) if
+    /// there is none. Watching neither activates the actor nor keeps it alive.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] if the ref cannot be used, the owner cannot be asked within `calls.timeout`, or one of the two nodes has
+    /// `events.watches` watches already.
+    pub async fn watch(&self) -> Result<Watch, CallError> {
+        watch(&self.binding).await
+    }
+
     /// Whether messages can get on their way.
     pub(crate) fn usable(&self) -> Result<(), CallError> {
         self.binding.route().map(|_| ())
@@ -138,6 +151,15 @@ impl<A: VirtualActor> ActorRef<A> {
     pub fn id(&self) -> Result<&ActorId, CallError> {
         self.binding.id()
     }
+}
+
+/// Watches the actor of a binding.
+pub(super) async fn watch(binding: &Binding) -> Result<Watch, CallError> {
+    let route = binding.route()?.in_present_life();
+    let id = &route.target.id;
+    let target = WatchTarget::Actor(id.kind().as_str().to_owned(), id.key().as_str().to_owned());
+    let shard = Shard { kind: route.kind, number: shard_of(route.target.hash) };
+    Watch::begin(route.node, target, At::Shard(shard)).await
 }
 
 /// A message of type `M` on its way to an actor of type `A`.

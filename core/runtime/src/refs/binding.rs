@@ -125,6 +125,10 @@ pub(crate) fn decoding<T>(node: &Arc<NodeShared>, decode: impl FnOnce() -> T) ->
             DECODING.set(self.0.take());
         }
     }
+    // Who reads many messages in a row sets the node once for all of them.
+    if DECODING.with_borrow(|now| now.as_ref().is_some_and(|now| Arc::ptr_eq(now, node))) {
+        return decode();
+    }
     let _back = Back(DECODING.replace(Some(Arc::clone(node))));
     decode()
 }

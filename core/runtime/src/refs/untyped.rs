@@ -18,7 +18,8 @@ use crate::call::{AnswerSender, Call, CallOptions};
 use crate::catalog::{Encoded, JobHead, Target, WayBack};
 use crate::message::VirtualActor;
 use crate::node::{Node, NodeShared, shard_of};
-use crate::remote::{BytesWaiter, EncodedOutbound};
+use crate::remote::{EncodedOutbound, Waiter};
+use crate::watch::Watch;
 
 /// An actor known by kind and key.
 #[derive(Clone)]
@@ -68,6 +69,15 @@ impl UntypedRef {
         Self::of(self.binding.bind(node.shared()))
     }
 
+    /// Watches the present activation of the actor, as [`ActorRef::watch`] does.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub async fn watch(&self) -> Result<Watch, CallError> {
+        super::actor_ref::watch(&self.binding).await
+    }
+
     /// The actor's id.
     ///
     /// # Errors
@@ -95,7 +105,7 @@ impl Submit<Bytes> for EncodedMessage {
     ) -> Result<(), CallError> {
         let id = wire_id(&self.name);
         if on.any_kind(kind).is_some_and(|kind| !kind.shards().is_open(shard_of(target.hash))) {
-            let waiter = caller.map(|caller| Box::new(BytesWaiter(caller)) as _);
+            let waiter = caller.map(Waiter::of_bytes);
             let (name, codec, payload) = (self.name.into(), self.codec, self.payload);
             let body = EncodedOutbound { id, name, codec, payload, waiter, ended: false };
             return on.post(kind, target, head, body);

@@ -8,6 +8,7 @@ use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::{CorrelationId, NodeId};
 use archipelago_protocol::link::{Frame, Refused};
 use archipelago_protocol::message::{Codec, CodecId};
+use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 use futures_core::future::BoxFuture;
 use tokio::sync::oneshot;
@@ -15,9 +16,10 @@ use tokio::sync::oneshot;
 use super::drive::{FrameSink, Violation};
 use super::incoming::Incoming;
 use super::inquiries::{self, is_inquiry};
-use super::lane::{Lane, Payload, Waiting};
+use super::lane::Lane;
 use super::large_in::Brought;
 use super::seat::SeatLocal;
+use super::waiter::{Payload, Waiting};
 use crate::env::within;
 use crate::node::NodeShared;
 
@@ -86,13 +88,19 @@ impl ControlSink {
 
 struct Request {
     call: CorrelationId,
-    ttl: archipelago_protocol::time::Millis,
+    ttl: Millis,
     service: u16,
     payload: Bytes,
 }
 
 impl FrameSink for ControlSink {
-    fn take(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, frame: Frame<'_>) -> Result<(), Violation> {
+    fn take(
+        &self,
+        lane: &Rc<Lane>,
+        incoming: &Arc<Incoming>,
+        frame: Frame<'_>,
+        _: Millis,
+    ) -> Result<(), Violation> {
         let Some(seat) = self.seat.get().and_then(Weak::upgrade) else { return Ok(()) };
         match frame {
             Frame::Service { call, ttl, service, payload } => {

@@ -8,14 +8,16 @@ use archipelago_protocol::identity::CorrelationId;
 use archipelago_protocol::link::{Came, Frame, Head, Refused, ShardRef};
 use archipelago_protocol::message::{Codec, CodecError};
 use archipelago_protocol::route::Verdict;
+use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 use serde::Serialize;
 
 use super::drive::{FrameSink, Violation};
 use super::incoming::{Held, Incoming};
-use super::lane::{Lane, Payload};
+use super::lane::Lane;
 use super::large;
 use super::large_in::Brought;
+use super::waiter::Payload;
 use crate::arbiter::ArbiterLocal;
 
 /// Takes what comes to a data arbiter.
@@ -23,8 +25,10 @@ pub(crate) struct DataSink(Weak<ArbiterLocal>);
 
 /// A message that came over a lane.
 pub(crate) struct Arrived<'a> {
-    pub(crate) head: Head<'a>,
+    pub(crate) head: &'a Head<'a>,
     pub(crate) payload: &'a [u8],
+    /// When it was read, by the coarse clock.
+    pub(crate) now: Millis,
     pub(crate) way_back: LaneWay,
 }
 
@@ -53,9 +57,9 @@ impl DataSink {
         &self,
         on: &Rc<ArbiterLocal>,
         lane: &Rc<Lane>,
-        incoming: &Arc<Incoming>,
+        (incoming, now): (&Arc<Incoming>, Millis),
         call: Option<CorrelationId>,
-        (head, payload): (Head<'_>, &[u8]),
+        (head, payload): (&Head<'_>, &[u8]),
     ) -> Result<(), Violation> {
         let Some(kind) = on.any_kind(head.shard.kind.into()) else {
             return Err(Violation::Meaning(format!("no kind has number {}", head.shard.kind)));
@@ -63,25 +67,35 @@ impl DataSink {
         if let Some(call) = call {
             lane.inbound().borrow_mut().open(call).map_err(|fault| Violation::Meaning(fault.to_string()))?;
         }
-        let serving = kind.shards().serves(head.shard.number, head.generation) && !on.turns_away(&head);
+        let serving = kind.shards().serves(head.shard.number, head.generation) && !on.turns_away(head);
         if !serving {
             on.wanted_by_chance(head.shard, head.generation);
         }
         if let Verdict::Return(reason) = on.judge(incoming, head.shard, serving) {
-            on.send_back(lane, call, (head, payload), reason);
+            on.send_back(lane, call, (head.clone(), payload), reason);
             return Ok(());
         }
         let held = Held::take(incoming, payload.len() + PER_JOB);
-        kind.submit_arrived(Arrived { head, payload, way_back: LaneWay { held, call } }, on)
+        kind.submit_arrived(Arrived { head, payload, now, way_back: LaneWay { held, call } }, on)
     }
 }
 
 impl FrameSink for DataSink {
-    fn take(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, frame: Frame<'_>) -> Result<(), Violation> {
+    fn take(
+        &self,
+        lane: &Rc<Lane>,
+        incoming: &Arc<Incoming>,
+        frame: Frame<'_>,
+        now: Millis,
+    ) -> Result<(), Violation> {
         let Some(on) = self.0.upgrade() else { return Ok(()) };
         match frame {
-            Frame::Ask(ask) => self.message(&on, lane, incoming, Some(ask.call), (ask.head, ask.payload))?,
-            Frame::Tell(tell) => self.message(&on, lane, incoming, None, (tell.head, tell.payload))?,
+            Frame::Ask(ask) => {
+                self.message(&on, lane, (incoming, now), Some(ask.call), (&ask.head, ask.payload))?
+            }
+            Frame::Tell(tell) => {
+                self.message(&on, lane, (incoming, now), None, (&tell.head, tell.payload))?
+            }
             Frame::Reply { call, codec, payload } => {
                 lane.end_with_reply(call, codec, Payload::Small(payload), on.node());
             }
@@ -97,7 +111,7 @@ impl FrameSink for DataSink {
                 }
             }
             Frame::LargeGone { transfer } => lane.large().borrow_mut().gone(transfer),
-            Frame::LargeDone { transfer } => on.transfers().arrived(lane.index(), transfer),
+            Frame::LargeDone { transfer } => large_done(&on, lane, transfer),
             Frame::LargeBack { transfer, reason } => on.take_large_back(lane, transfer, reason)?,
             Frame::Return(returned) => on.take_back(lane, returned)?,
             Frame::Settle { .. } | Frame::Settled { .. } | Frame::Notice { .. } => {
@@ -196,6 +210,14 @@ impl DataSink {
         }
         let (lane, incoming) = (Rc::clone(lane), Arc::clone(incoming));
         kind.submit_large(LargeArrived { lane, incoming, transfer, frame, call }, on)
+    }
+}
+
+/// A large message of ours has arrived. To give so much memory back takes milliseconds, so that is done elsewhere.
+fn large_done(on: &ArbiterLocal, lane: &Lane, transfer: u64) {
+    if let Some(frame) = on.transfers().take_back(lane.index(), transfer) {
+        let env = on.node().env();
+        env.spawn(env.offload(Box::new(move || drop(frame))));
     }
 }
 

@@ -9,21 +9,29 @@ use std::task::{Context, Poll};
 
 use archipelago_protocol::contract::{CloseCode, CloseReason, RecvStream, SendStream, TransportError};
 use archipelago_protocol::link::{Frame, FrameError, next_frame};
+use archipelago_protocol::time::Millis;
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::incoming::Incoming;
 use super::lane::Lane;
 use super::large_in::Brought;
-use super::settings::RemoteSettings;
+use crate::node::NodeShared;
+use crate::refs::decoding;
 
 /// Takes the frames that come over a lane.
 pub(crate) trait FrameSink {
-    /// Takes one frame.
+    /// Takes one frame, which was read at `now` by the coarse clock.
     ///
     /// # Errors
     ///
     /// The peer must not say this: the connection is closed with the reason.
-    fn take(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, frame: Frame<'_>) -> Result<(), Violation>;
+    fn take(
+        &self,
+        lane: &Rc<Lane>,
+        incoming: &Arc<Incoming>,
+        frame: Frame<'_>,
+        now: Millis,
+    ) -> Result<(), Violation>;
 
     /// Takes what a stream beside the lane has brought.
     ///
@@ -88,6 +96,7 @@ impl Ending {
 
 /// The bytes of one connection on their way in both directions. Ends when the connection does.
 pub(super) struct Drive {
+    node: Arc<NodeShared>,
     lane: Rc<Lane>,
     incoming: Arc<Incoming>,
     sink: Rc<dyn FrameSink>,
@@ -102,15 +111,15 @@ pub(super) struct Drive {
 
 impl Drive {
     pub(super) fn new(
-        lane: Rc<Lane>,
-        incoming: Arc<Incoming>,
+        node: Arc<NodeShared>,
+        (lane, incoming): (Rc<Lane>, Arc<Incoming>),
         sink: Rc<dyn FrameSink>,
         (out, input): (Box<dyn SendStream>, Box<dyn RecvStream>),
         read: BytesMut,
-        settings: &RemoteSettings,
     ) -> Self {
+        let settings = &node.settings().remote;
         let (frame, answers) = (super::longest_frame(settings), settings.answer_bytes);
-        Self { lane, incoming, sink, out, batch: Bytes::new(), input, read, frame, answers }
+        Self { node, lane, incoming, sink, out, batch: Bytes::new(), input, read, frame, answers }
     }
 
     /// Writes until nothing waits or the network takes no more.
@@ -153,11 +162,14 @@ impl Drive {
     }
 
     fn handle_frames(&mut self) -> Result<(), Violation> {
-        let mut at = 0;
-        while let Some((frame, used)) = next_frame(&self.read[at..], self.frame)? {
-            self.sink.take(&self.lane, &self.incoming, Frame::decode(frame)?)?;
-            at += used;
-        }
+        let (mut at, now) = (0, self.node.env().coarse());
+        decoding(&self.node, || {
+            while let Some((frame, used)) = next_frame(&self.read[at..], self.frame)? {
+                self.sink.take(&self.lane, &self.incoming, Frame::decode(frame)?, now)?;
+                at += used;
+            }
+            Ok::<_, Violation>(())
+        })?;
         if self.lane.unread_answers() > self.answers {
             return Err(Violation::Meaning(format!(
                 "more than {} bytes of answers are not read",

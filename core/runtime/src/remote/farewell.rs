@@ -18,6 +18,7 @@ use super::routes::Shard;
 use crate::arbiter::ArbiterLocal;
 use crate::env::within;
 use crate::mutants::{Mutant, broken};
+use crate::node::NodeShared;
 
 impl ArbiterLocal {
     // ---- the node that leaves ----
@@ -72,6 +73,14 @@ impl ArbiterLocal {
         }));
     }
 
+    /// The session of another node was ended by others: nothing that it has done since leaves it. What it has not answered
+    /// stays unknown, and what waits for it looks elsewhere. A connection may take longer to notice that nobody is there.
+    fn part_from(self: &Rc<Self>, gone: NodeId) {
+        for link in self.seat().map(|seat| seat.links_of(gone)).into_iter().flatten() {
+            self.close_link(&link, "the session of the peer has ended");
+        }
+    }
+
     fn is_clear_of(&self, lane: &Lane, leaver: NodeId) -> bool {
         let over: BTreeSet<Shard> = self.shards_over(lane).into_iter().collect();
         self.routes().are_clear_of(&over, leaver)
@@ -81,6 +90,17 @@ impl ArbiterLocal {
     fn shards_over(&self, lane: &Lane) -> Vec<Shard> {
         let over = |shard: &Shard| lane.peer().seat_of(shard.number) == lane.to();
         self.routes().shards().into_iter().filter(over).collect()
+    }
+}
+
+impl NodeShared {
+    /// Sends nothing more to a node whose session others have ended.
+    pub(crate) fn part_from(&self, gone: NodeId) {
+        for arbiter in self.data_arbiters() {
+            if let Err(error) = self.enter_work(arbiter, move |on| on.part_from(gone)) {
+                tracing::debug!(%gone, %error, "the connections to a node end by themselves");
+            }
+        }
     }
 }
 

@@ -1,6 +1,6 @@
-//! Questions to another node itself: is somebody registered at a path, and let an actor come to life.
+//! Questions to another node itself: is somebody registered at a path, let an actor come to life, tell me when one ends.
 //!
-//! Both are service requests over the control lane, with numbers that no other service has.
+//! All are service requests over the control lane, with numbers that no other service has.
 
 use std::sync::Arc;
 
@@ -22,6 +22,7 @@ use crate::catalog::{JobHead, Target};
 use crate::env::within;
 use crate::node::{Node, NodeShared, SHARDS, shard_of};
 use crate::placement::place_here;
+use crate::watch::{Begun, WatchWord, hear};
 
 /// Asks whether an actor is registered at a path of the node asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,6 +122,20 @@ pub(crate) async fn ask_to_place(
     Ok(placed.map(|(owner, generation)| Hint { owner, generation }))
 }
 
+/// Says something about watches to another node.
+///
+/// # Errors
+///
+/// What it answers, or why it could not be asked.
+pub(crate) async fn ask_about_watch(
+    node: &Arc<NodeShared>,
+    peer: Arc<Peer>,
+    word: &WatchWord,
+    limit: Millis,
+) -> Result<Begun, CallError> {
+    decode(&node.remoting().ask_service(peer, WATCHES, encode(word)?, limit).await?)
+}
+
 /// Tells another node something about membership. With `to`, only that one.
 ///
 /// # Errors
@@ -159,6 +174,10 @@ pub(super) async fn answer(
         LOOKUP => decode(&request).and_then(|lookup| encode(&node.look_up_here(&lookup))),
         PLACE => match decode(&request) {
             Ok(place) => node.place_asked(&place).await.and_then(|at| encode(&at)),
+            Err(error) => Err(error),
+        },
+        WATCHES => match decode(&request) {
+            Ok(word) => hear(node, from, word).await.and_then(|begun| encode(&begun)),
             Err(error) => Err(error),
         },
         SPAWN => match decode(&request) {
@@ -242,13 +261,14 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CallError> {
 
 /// Whether a number of a service is the library's own.
 pub(super) const fn is_inquiry(service: u16) -> bool {
-    service >= MEMBERSHIP
+    service >= WATCHES
 }
 
 const LOOKUP: u16 = u16::MAX;
 const SPAWN: u16 = u16::MAX - 1;
 const PLACE: u16 = u16::MAX - 2;
 const MEMBERSHIP: u16 = u16::MAX - 3;
+const WATCHES: u16 = u16::MAX - 4;
 
 /// How long a word about membership may take.
 const SAY_WITHIN: Millis = Millis(1_000);

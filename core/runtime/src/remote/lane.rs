@@ -25,6 +25,7 @@ use super::incoming::Incoming;
 use super::large::AT_ONCE;
 use super::large_in::Brought;
 use super::peer::Peer;
+use super::waiter::{Payload, Waiter};
 use crate::node::NodeShared;
 
 /// The calls of a lane, and what it has to send.
@@ -34,13 +35,13 @@ pub(crate) struct Lane {
     peer: Arc<Peer>,
     to: Seat,
     settings: OutboxSettings,
-    outbox: RefCell<Outbox<Box<dyn Waiting>>>,
+    outbox: RefCell<Outbox<Waiter>>,
     /// Large messages whose place has come and who have not, and those that came before their place.
     large: RefCell<LargeArrivals<Brought>>,
     /// Who may hold a large message as bytes.
     large_turns: Arc<Semaphore>,
     /// What was thrown out for lack of room and nobody has been told of yet.
-    overflow: RefCell<Vec<Dropped<Box<dyn Waiting>>>>,
+    overflow: RefCell<Vec<Dropped<Waiter>>>,
     inbound: RefCell<InboundCalls>,
     connection: RefCell<Option<Connected>>,
     /// When the lane's link was last told that another one has reached the peer.
@@ -60,34 +61,6 @@ pub(crate) struct Lane {
 struct Connected {
     incoming: Arc<Incoming>,
     streams: Arc<dyn Streams>,
-}
-
-/// Whoever waits for the answer to a call that went over a lane.
-pub(crate) trait Waiting {
-    /// The reply has come.
-    fn reply(self: Box<Self>, codec: CodecId, payload: Payload<'_>, node: &Arc<NodeShared>);
-    /// There will be none.
-    fn fail(self: Box<Self>, error: CallError);
-    /// True if nobody waits any more.
-    fn is_abandoned(&self) -> bool;
-}
-
-/// The encoded form of a message or a reply.
-#[derive(Clone, Debug)]
-pub(crate) enum Payload<'a> {
-    /// Small: part of what was read from a lane.
-    Small(&'a [u8]),
-    /// Large: it came on a stream of its own, and is decoded off the arbiter.
-    Large(Bytes),
-}
-
-impl Payload<'_> {
-    pub(super) fn into_bytes(self) -> Bytes {
-        match self {
-            Self::Small(bytes) => Bytes::copy_from_slice(bytes),
-            Self::Large(bytes) => bytes,
-        }
-    }
 }
 
 /// Settles and requests to services that may wait at a time: one for every shard of a few hundred kinds.
@@ -128,9 +101,9 @@ impl Lane {
     pub(super) fn ask<E: From<Refused>>(
         &self,
         deadline: Millis,
-        waiter: Box<dyn Waiting>,
+        waiter: Waiter,
         write: impl FnOnce(&mut BytesMut, CorrelationId) -> Result<(), E>,
-    ) -> Result<CorrelationId, (Box<dyn Waiting>, E)> {
+    ) -> Result<CorrelationId, (Waiter, E)> {
         let asked = self.outbox.borrow_mut().ask(deadline, waiter, write);
         self.wake();
         asked
@@ -243,7 +216,7 @@ impl Lane {
     }
 
     /// What was thrown out for lack of room.
-    pub(super) fn take_overflow(&self) -> Vec<Dropped<Box<dyn Waiting>>> {
+    pub(super) fn take_overflow(&self) -> Vec<Dropped<Waiter>> {
         std::mem::take(&mut self.overflow.borrow_mut())
     }
 
@@ -272,7 +245,7 @@ impl Lane {
     }
 
     /// What the lane has to send.
-    pub(super) const fn outbox(&self) -> &RefCell<Outbox<Box<dyn Waiting>>> {
+    pub(super) const fn outbox(&self) -> &RefCell<Outbox<Waiter>> {
         &self.outbox
     }
 

@@ -22,10 +22,11 @@ use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::incoming::Held;
-use super::lane::{Lane, Waiting};
+use super::lane::Lane;
 use super::mark::{Mark, no_route, refuse};
 use super::outbound::{Outbound, Way, WriteElsewhere, frame_head};
 use super::routes::Shard;
+use super::waiter::Waiter;
 use crate::arbiter::ArbiterLocal;
 use crate::catalog::{JobHead, Target};
 use crate::env::{Environment, within};
@@ -80,7 +81,7 @@ pub(super) fn send_message<B: Outbound + ?Sized>(
     way: &Way<'_>,
     target: &Target,
     head: &JobHead,
-    (body, waiter): (&mut B, Option<Box<dyn Waiting>>),
+    (body, waiter): (&mut B, Option<Waiter>),
 ) -> Result<(), CallError> {
     let first = match frame_head(way, target, head, body, on.coarse()) {
         Ok(first) => first,

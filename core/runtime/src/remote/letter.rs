@@ -11,9 +11,9 @@ use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 
 use super::envelopes::MessageEnvelope;
-use super::lane::Waiting;
 use super::outbound::{EncodedOutbound, Outbound};
 use super::peer::Peer;
+use super::waiter::Waiter;
 use crate::arbiter::ArbiterLocal;
 use crate::call::CallScope;
 use crate::catalog::JobHead;
@@ -29,7 +29,7 @@ pub(crate) struct Letter {
     pub(super) expires: Millis,
     pub(super) body: Box<dyn Outbound>,
     /// Whoever waits for the reply; none for a tell.
-    pub(super) waiter: Option<Box<dyn Waiting>>,
+    pub(super) waiter: Option<Waiter>,
 }
 
 impl Letter {
@@ -48,7 +48,7 @@ impl Letter {
     }
 
     /// What was given to a lane and never left it; `None` if it was no letter, or cannot be one again.
-    pub(super) fn unsent(unsent: Unsent<Box<dyn Waiting>>, tell_ttl: Millis) -> Option<Self> {
+    pub(super) fn unsent(unsent: Unsent<Waiter>, tell_ttl: Millis) -> Option<Self> {
         let (frame, waiter, told, deadline) = match unsent {
             Unsent::Ask { frame, waiter, deadline, .. } => (frame, Some(waiter), Millis::ZERO, deadline),
             Unsent::Tell { frame, told } => (frame, None, told, told + tell_ttl),

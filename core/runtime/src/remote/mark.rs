@@ -15,8 +15,9 @@ use archipelago_protocol::link::{Frame, Refused};
 use archipelago_protocol::message::CodecId;
 use archipelago_protocol::time::Millis;
 
-use super::lane::{Lane, Payload, Waiting};
+use super::lane::Lane;
 use super::transfers::{Transfer, Transfers};
+use super::waiter::{Payload, Waiter, Waiting};
 use crate::node::NodeShared;
 
 /// The place of a large message on its lane: the receiver takes the message in there, after everything that was sent
@@ -39,12 +40,12 @@ impl Mark {
         transfers: &Transfers,
         lane: &Rc<Lane>,
         deadline: Millis,
-        waiter: Option<Box<dyn Waiting>>,
+        waiter: Option<Waiter>,
     ) -> Result<Self, CallError> {
         let transfer = transfers.begin(lane.index());
         let asks = waiter.is_some();
         let (waiter, deadline) =
-            waiter.map_or_else(|| (Box::new(Nobody) as Box<dyn Waiting>, Millis::MAX), |one| (one, deadline));
+            waiter.map_or_else(|| (Waiter::Other(Box::new(Nobody)), Millis::MAX), |one| (one, deadline));
         let marked = lane.ask::<Refused>(deadline, waiter, |out, call| {
             Frame::LargeHere { transfer: transfer.number(), call: asks.then_some(call) }.encode(out);
             Ok(())
@@ -114,7 +115,7 @@ impl Mark {
     }
 
     /// Ends it on the lane. A mark that has not left never will; of a call that has, the other side is told.
-    fn end(&self) -> Option<Box<dyn Waiting>> {
+    fn end(&self) -> Option<Waiter> {
         let mut outbox = self.lane.outbox().borrow_mut();
         if self.asks || !outbox.is_given(self.id) { outbox.cancel(self.id) } else { outbox.end(self.id) }
     }
@@ -147,7 +148,7 @@ pub(super) fn no_route(reason: impl Into<Box<str>>) -> CallError {
 }
 
 /// Tells whoever waits.
-pub(super) fn refuse(waiter: Option<Box<dyn Waiting>>, error: CallError) -> CallError {
+pub(super) fn refuse(waiter: Option<Waiter>, error: CallError) -> CallError {
     if let Some(waiter) = waiter {
         waiter.fail(error.clone());
     }

@@ -33,6 +33,7 @@ mod seat;
 mod settings;
 mod transfers;
 mod transport_actor;
+mod waiter;
 
 pub use connector::{AskError, Connector};
 pub use control::Service;
@@ -42,11 +43,11 @@ pub(crate) use drive::Violation;
 pub use envelopes::{InboundMessage, MessageEnvelope, SendRemote, SubscribeInbound};
 pub(crate) use incoming::Held;
 pub use inquiries::Spawned;
-pub(crate) use inquiries::{ask_to_place, say_to_cluster};
+pub(crate) use inquiries::{ask_about_watch, ask_to_place, say_to_cluster};
 pub(crate) use keeper::open_control;
 pub(crate) use letter::Letter;
 pub use locator::{DirectoryLocator, Location, Locator, Place, StaticLocator};
-pub(crate) use outbound::{BytesWaiter, EncodedOutbound, TypedOutbound};
+pub(crate) use outbound::{EncodedOutbound, TypedOutbound};
 pub(crate) use peer::Peer;
 pub(crate) use remoting::Remoting;
 pub(crate) use returns::Returns;
@@ -56,6 +57,7 @@ pub(crate) use seat::SeatLocal;
 pub use settings::RemoteSettings;
 pub(crate) use transfers::Transfers;
 pub use transport_actor::TransportActor;
+pub(crate) use waiter::Waiter;
 
 /// The longest frame that is read: a peer may be configured for longer ones than we are.
 const fn longest_frame(settings: &RemoteSettings) -> usize {

@@ -6,22 +6,20 @@ use std::sync::Arc;
 use archipelago_protocol::call::{CallError, Queue, UnknownMessage};
 use archipelago_protocol::identity::Generation;
 use archipelago_protocol::link::{Asked, Head, KeyText, Refused, ShardRef, Told};
-use archipelago_protocol::message::{CallChain, Codec, CodecError, CodecId, WireId};
+use archipelago_protocol::message::{CallChain, Codec, CodecError, WireId};
 use archipelago_protocol::time::Millis;
 use bytes::{Bytes, BytesMut};
-use serde::de::DeserializeOwned;
-use tokio::sync::oneshot;
 
-use super::lane::{Lane, Payload, Waiting};
+use super::lane::Lane;
 use super::peer::Peer;
 use super::routes::Shard;
+use super::waiter::{Payload, Waiter};
 use crate::arbiter::ArbiterLocal;
 use crate::call::{AnswerSender, answer_channel};
 use crate::catalog::{Encoded, JobHead, Target, WayBack};
 use crate::events::DeadLetter;
 use crate::message::RemoteMessage;
-use crate::node::NodeShared;
-use crate::refs::{decoding, submit_here};
+use crate::refs::submit_here;
 
 /// A message that may have to leave the node.
 pub(crate) struct Parcel<B: ?Sized> {
@@ -52,7 +50,7 @@ pub(crate) trait Outbound {
     /// Encodes the message off the arbiter: it is large.
     fn write_elsewhere(&mut self) -> WriteElsewhere;
     /// Hands out whoever waits for the reply.
-    fn take_waiter(&mut self) -> Option<Box<dyn Waiting>>;
+    fn take_waiter(&mut self) -> Option<Waiter>;
     /// True if nobody waits any more.
     fn is_over(&self) -> bool;
     /// Hands the message to an actor of this node after all.
@@ -133,8 +131,8 @@ impl<M: RemoteMessage> Outbound for TypedOutbound<M> {
         })
     }
 
-    fn take_waiter(&mut self) -> Option<Box<dyn Waiting>> {
-        self.caller.take().map(|caller| Box::new(ReplyWaiter(caller)) as Box<dyn Waiting>)
+    fn take_waiter(&mut self) -> Option<Waiter> {
+        self.caller.take().map(Waiter::caller)
     }
 
     fn is_over(&self) -> bool {
@@ -159,7 +157,7 @@ pub(crate) struct EncodedOutbound {
     pub(crate) name: Box<str>,
     pub(crate) codec: Codec,
     pub(crate) payload: Bytes,
-    pub(crate) waiter: Option<Box<dyn Waiting>>,
+    pub(crate) waiter: Option<Waiter>,
     /// Its call has ended.
     pub(crate) ended: bool,
 }
@@ -186,7 +184,7 @@ impl Outbound for EncodedOutbound {
         Box::new(move |out, limit| append(&payload, out, limit))
     }
 
-    fn take_waiter(&mut self) -> Option<Box<dyn Waiting>> {
+    fn take_waiter(&mut self) -> Option<Waiter> {
         self.waiter.take()
     }
 
@@ -211,61 +209,6 @@ fn append(payload: &[u8], out: &mut BytesMut, limit: usize) -> Result<(), CodecE
     }
     out.extend_from_slice(payload);
     Ok(())
-}
-
-/// A caller on this node who waits for a reply from another.
-pub(crate) struct ReplyWaiter<R>(pub(crate) AnswerSender<R>);
-
-impl<R: DeserializeOwned + Send + 'static> Waiting for ReplyWaiter<R> {
-    fn reply(self: Box<Self>, codec: CodecId, payload: Payload<'_>, node: &Arc<NodeShared>) {
-        match payload {
-            Payload::Small(bytes) => {
-                let reply = decoding(node, || decode(codec, bytes));
-                self.0.send(reply);
-            }
-            Payload::Large(bytes) => {
-                let at = Arc::clone(node);
-                let (decoded, reply) = oneshot::channel();
-                let work = move || drop(decoded.send(decoding(&at, || decode(codec, &bytes))));
-                let env = Arc::clone(node.env());
-                // The caller is told on its own arbiter.
-                node.env().spawn(Box::pin(async move {
-                    env.offload(Box::new(work)).await;
-                    self.0.send(reply.await.unwrap_or(Err(CallError::NoReply)));
-                }));
-            }
-        }
-    }
-
-    fn fail(self: Box<Self>, error: CallError) {
-        self.0.send(Err(error));
-    }
-
-    fn is_abandoned(&self) -> bool {
-        self.0.is_closed()
-    }
-}
-
-/// A caller on this node who wants the reply as it came.
-pub(crate) struct BytesWaiter(pub(crate) AnswerSender<Bytes>);
-
-impl Waiting for BytesWaiter {
-    fn reply(self: Box<Self>, _: CodecId, payload: Payload<'_>, _: &Arc<NodeShared>) {
-        self.0.send(Ok(payload.into_bytes()));
-    }
-
-    fn fail(self: Box<Self>, error: CallError) {
-        self.0.send(Err(error));
-    }
-
-    fn is_abandoned(&self) -> bool {
-        self.0.is_closed()
-    }
-}
-
-fn decode<R: DeserializeOwned>(codec: CodecId, bytes: &[u8]) -> Result<R, CallError> {
-    let decoded = Codec::from_id(codec).and_then(|codec| codec.decode(bytes));
-    decoded.map_err(|error| CallError::Codec { reason: error.to_string().into(), started: true })
 }
 
 /// Where a message goes on another node.
@@ -303,7 +246,7 @@ pub(super) fn send_on<B: Outbound + ?Sized>(
     head: &JobHead,
     body: &mut B,
     now: Millis,
-) -> Result<(), (Option<Box<dyn Waiting>>, NotSent)> {
+) -> Result<(), (Option<Waiter>, NotSent)> {
     let frame = match frame_head(way, target, head, body, now) {
         Ok(frame) => frame,
         Err(error) => return Err((body.take_waiter(), NotSent::Refused(error))),
@@ -389,7 +332,7 @@ fn submit_encoded(
     kind.submit_encoded(target, head, Encoded { id, name, bytes, codec, way_back }, on)
 }
 
-fn forward(waiter: Box<dyn Waiting>, codec: Codec, on: &Rc<ArbiterLocal>) -> WayBack {
+fn forward(waiter: Waiter, codec: Codec, on: &Rc<ArbiterLocal>) -> WayBack {
     let (caller, answer) = answer_channel::<Bytes>();
     let on = Rc::clone(on);
     let env = Arc::clone(on.node().env());

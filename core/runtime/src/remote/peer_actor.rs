@@ -46,7 +46,7 @@ impl Message for Reached {
 }
 
 /// The peer does not answer as it should: make a new connection.
-pub(super) struct CloseNow;
+pub(super) struct CloseNow(pub(super) &'static str);
 
 impl Message for CloseNow {
     type Result = ();
@@ -199,11 +199,11 @@ impl PeerActor {
         let hello = met.owes_welcome.then(|| self.our_hello(self.link.newest_attempt()));
         let ends = (met.connection.outgoing, met.connection.incoming);
         let (lane, sink) = (Rc::clone(&self.lane), Rc::clone(self.seat.sink()));
-        let settings = settings.clone();
+        let node = Arc::clone(self.seat.node());
         let (their_hello, rest, arrived) = (met.hello, met.rest, Arc::clone(&incoming));
         let drive = async move {
             let ends = handshake::let_in(ends, hello, &their_hello).await?;
-            Err(Drive::new(lane, arrived, sink, ends, rest, &settings).await)
+            Err(Drive::new(node, (lane, arrived), sink, ends, rest).await)
         };
         let ended = move |ended: Result<(), Ending>, actor: &mut Self, ctx: &mut Context<Self>| {
             if let Err(ending) = ended {
@@ -307,7 +307,10 @@ impl PeerActor {
                 address: Some(self.lane.peer().address().clone()),
                 reason: self.trouble.clone(),
             },
-            LinkReport::Gone => Event::PeerGone { node: peer },
+            LinkReport::Gone => {
+                self.seat.node().watches().node_gone(peer);
+                Event::PeerGone { node: peer }
+            }
             LinkReport::Connecting => return,
         };
         self.seat.node().events().publish(event);
@@ -357,11 +360,9 @@ impl Handler<Broken> for PeerActor {
 impl Handler<CloseNow> for PeerActor {
     type Result = ();
 
-    fn handle(&mut self, _: CloseNow, ctx: &mut Context<Self>) {
+    fn handle(&mut self, CloseNow(why): CloseNow, ctx: &mut Context<Self>) {
         if let Some(current) = self.current.take() {
-            current
-                .streams
-                .close(CloseReason::new(CloseCode::Replaced, "the peer did not settle a shard in time"));
+            current.streams.close(CloseReason::new(CloseCode::Replaced, why));
             let connection = current.id;
             self.let_go(current, ctx);
             self.apply(LinkEvent::Lost { connection }, ctx);

@@ -15,9 +15,10 @@ use bytes::Bytes;
 use super::data::LargeArrived;
 use super::drive::Violation;
 use super::incoming::Incoming;
-use super::lane::{Lane, Waiting};
+use super::lane::Lane;
 use super::outbound::{EncodedOutbound, Parcel, Parked};
 use super::routes::Shard;
+use super::waiter::Waiter;
 use crate::arbiter::ArbiterLocal;
 use crate::call::CallScope;
 use crate::catalog::{JobHead, Target};
@@ -128,7 +129,7 @@ impl ArbiterLocal {
         lane: &Lane,
         head: &Head<'_>,
         payload: Bytes,
-        (asks, waiter): (bool, Option<Box<dyn Waiting>>),
+        (asks, waiter): (bool, Option<Waiter>),
         deadline: Millis,
     ) -> Result<Parked, Violation> {
         let meaning = |what: &str| Violation::Meaning(format!("a message came back with {what}"));
@@ -284,7 +285,7 @@ impl ArbiterLocal {
         self.letters_back(lane, letters);
     }
 
-    fn unpack(&self, lane: &Lane, unsent: Unsent<Box<dyn Waiting>>) -> Option<Parked> {
+    fn unpack(&self, lane: &Lane, unsent: Unsent<Waiter>) -> Option<Parked> {
         let (frame, waiter, deadline) = match unsent {
             Unsent::Ask { frame, waiter, deadline, .. } => (frame, Some(waiter), deadline),
             Unsent::Tell { frame, told } => (frame, None, told + self.node().settings().remote.tell_ttl),
@@ -315,7 +316,7 @@ impl ArbiterLocal {
     }
 }
 
-fn is_letter(unsent: &Unsent<Box<dyn Waiting>>) -> bool {
+fn is_letter(unsent: &Unsent<Waiter>) -> bool {
     let (Unsent::Ask { frame, .. } | Unsent::Tell { frame, .. }) = unsent;
     Frame::is_envelope(frame)
 }

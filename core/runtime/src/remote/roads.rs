@@ -17,10 +17,11 @@ use archipelago_protocol::message::MessageFlags;
 use archipelago_protocol::peer::{Backoff, Seat};
 use archipelago_protocol::time::Millis;
 
-use super::lane::{Lane, Waiting};
+use super::lane::Lane;
 use super::letter::Letter;
 use super::letter_out::{self, Unwritten};
 use super::peer::Peer;
+use super::waiter::Waiter;
 use crate::arbiter::ArbiterLocal;
 use crate::node::{NodeShared, shard_of};
 
@@ -193,7 +194,7 @@ impl ArbiterLocal {
     pub(super) fn letters_back(
         self: &Rc<Self>,
         lane: &Lane,
-        unsent: Vec<archipelago_protocol::link::Unsent<Box<dyn Waiting>>>,
+        unsent: Vec<archipelago_protocol::link::Unsent<Waiter>>,
     ) {
         let mut to_meet = self.roads().peer_lost(lane.peer());
         let tell_ttl = self.node().settings().remote.tell_ttl;

@@ -271,9 +271,17 @@ impl ArbiterLocal {
     /// Closes the lane of a shard to a node that did not settle in time.
     fn close_lanes(self: &Rc<Self>, shard: Shard, owner: NodeId) {
         match self.link_of(shard, owner) {
-            Some(link) if link.lane.is_connected() => link.actor.do_send(CloseNow),
-            Some(link) => self.give_lane_up(&link.lane),
+            Some(link) => self.close_link(&link, "the peer did not settle a shard in time"),
             None => self.route(shard, RouteEvent::LaneLost { node: owner, unsent: Vec::new() }),
+        }
+    }
+
+    /// Nothing goes over a link any more; what waits in it looks for its way again.
+    pub(super) fn close_link(self: &Rc<Self>, link: &Link, why: &'static str) {
+        if link.lane.is_connected() {
+            link.actor.do_send(CloseNow(why));
+        } else {
+            self.give_lane_up(&link.lane);
         }
     }
 

@@ -17,10 +17,11 @@ use tokio::sync::Notify;
 
 use super::drive::FrameSink;
 use super::incoming::Incoming;
-use super::lane::{Lane, Waiting};
+use super::lane::Lane;
 use super::peer::Peer;
 use super::peer_actor::{PeerActor, Reached, Wanted};
 use super::transport_actor::TransportActor;
+use super::waiter::Waiter;
 use crate::env::within;
 use crate::node::{NodeShared, StartError};
 
@@ -233,7 +234,7 @@ impl SeatLocal {
     }
 
     /// Tells whoever waits for what a full lane has thrown out.
-    pub(super) fn overflowed(&self, lane: &Lane, dropped: Dropped<Box<dyn Waiting>>) {
+    pub(super) fn overflowed(&self, lane: &Lane, dropped: Dropped<Waiter>) {
         let bound = u32::try_from(self.node.settings().remote.lane_bytes).unwrap_or(u32::MAX);
         let full = CallError::Overloaded { queue: Queue::Lane, bound };
         for call in dropped.calls {

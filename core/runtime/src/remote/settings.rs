@@ -25,7 +25,7 @@ pub struct RemoteSettings {
     pub placed: BTreeMap<String, NodeAddress>,
     /// Which store the node's directory stands on. Members with another one are refused.
     pub store: String,
-    /// Bytes of messages that may wait in one lane. Default 8 MiB.
+    /// Bytes of messages that one lane may hold until the transport has taken them. Default 8 MiB.
     pub lane_bytes: usize,
     /// Calls of one lane that may await their answer. Default 65,536.
     pub lane_calls: usize,

@@ -111,17 +111,12 @@ impl Transfers {
         Transfer { lane, number: *next, news, heard: None, under_way: Rc::clone(&self.under_way) }
     }
 
-    /// A transfer was not taken: here it is again.
+    /// A transfer is over, taken or not: here is what was sent.
     pub(super) fn take_back(&self, lane: u16, transfer: u64) -> Option<Bytes> {
         let UnderWay { news, frame } = self.under_way.borrow_mut().remove(&(lane, transfer))?;
         // The sender of the transfer may have given up.
         let _ = news.send(());
         frame
-    }
-
-    /// A transfer has arrived whole.
-    pub(super) fn arrived(&self, lane: u16, transfer: u64) {
-        self.take_back(lane, transfer);
     }
 
     /// The connection is lost: nothing that was under way over this lane will be reported.

@@ -21,6 +21,7 @@ use super::handshake::{self, MeetError, Met};
 use super::peer::Peer;
 use super::peer_actor::Called;
 use super::seat::SeatLocal;
+use super::waiter::Waiter;
 use crate::env::within;
 use crate::events::Event;
 use crate::node::NodeShared;
@@ -203,7 +204,8 @@ impl Handler<Ask> for TransportActor {
         let lane = self.seat.lane_to(&ask.peer, Seat::Control);
         let deadline = self.seat.node().env().now() + ask.timeout;
         let (sender, answer) = oneshot::channel();
-        let asked = lane.ask::<Refused>(deadline, Box::new(RequestWaiter(sender)), |out, call| {
+        let waiter = Waiter::Other(Box::new(RequestWaiter(sender)));
+        let asked = lane.ask::<Refused>(deadline, waiter, |out, call| {
             let (ttl, service) = (ask.timeout, ask.service);
             Frame::Service { call, ttl, service, payload: &ask.payload }.encode(out);
             Ok(())

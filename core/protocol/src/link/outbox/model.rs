@@ -12,6 +12,7 @@ use proptest::prelude::*;
 
 use self::item::{Item, Kind};
 use super::super::{FramePart, LEN_BYTES, next_frame};
+use super::waiting::NOTE;
 use super::*;
 
 mod item;
@@ -55,6 +56,8 @@ struct Pair {
     settings: OutboxSettings,
     now: Millis,
     is_up: bool,
+    /// Bytes of messages in the last batch.
+    taken: usize,
     changed: Millis,
     items: Vec<Item>,
     /// Calls given and not ended: serial and deadline.
@@ -80,6 +83,7 @@ impl Pair {
             settings,
             now: Millis(100),
             is_up: false,
+            taken: 0,
             changed: Millis::ZERO,
             items: vec![],
             given: BTreeMap::new(),
@@ -199,6 +203,7 @@ impl Pair {
             prop_assert_eq!(batch, None);
             return Ok(());
         }
+        self.taken = self.live();
         let items = core::mem::take(&mut self.items);
         prop_assert_eq!(batch.is_none(), items.is_empty());
         self.check_batch(&batch.unwrap_or_default(), &items)?;
@@ -263,6 +268,7 @@ impl Pair {
     }
 
     fn lost(&mut self) -> Checked {
+        self.taken = 0;
         let mut waiters = self.real.lost(self.now);
         if self.is_up {
             self.is_up = false;
@@ -285,6 +291,7 @@ impl Pair {
     }
 
     fn drain(&mut self) -> Checked {
+        self.taken = 0;
         let drained = self.real.drain();
         let mut given = drained.given;
         given.sort_unstable();
@@ -376,12 +383,12 @@ impl Pair {
         let calls_full = unsent_asks + self.given.len() >= calls && !(drops && unsent_asks > 0);
         let twice = overflow == Overflow::Wait && item.is_ask();
         let bound = if twice { 2 * bytes } else { bytes };
-        let held = if drops { 0 } else { self.live() };
+        let held = if drops { 0 } else { self.with_notes() + self.taken };
         let len = (item.weight() - LEN_BYTES) as u64;
         let too_large = FrameError::TooLarge { part: FramePart::Frame, len, max: frame };
         let reasons = [
             (item.is_ask() && calls_full, Refused::Overloaded { of: LaneBound::Calls, bound: calls }),
-            (held + item.weight() > bound, Refused::Overloaded { of: LaneBound::Bytes, bound: bytes }),
+            (held + item.weight() + NOTE > bound, Refused::Overloaded { of: LaneBound::Bytes, bound: bytes }),
             (len > frame as u64, Refused::Frame(too_large)),
         ];
         reasons.into_iter().filter(|(holds, _)| *holds).map(|(_, reason)| reason).collect()
@@ -396,7 +403,7 @@ impl Pair {
             gone.push(self.items.remove(oldest));
         }
         while self.settings.overflow == Overflow::DropOldest
-            && self.live() + item.weight() > self.settings.bytes
+            && self.with_notes() + item.weight() + NOTE > self.settings.bytes
         {
             let oldest = self.items.iter().position(Item::is_message).unwrap();
             gone.push(self.items.remove(oldest));
@@ -421,6 +428,11 @@ impl Pair {
         let (gone, stay) = core::mem::take(&mut self.items).into_iter().partition(|item| wanted(item, self));
         self.items = stay;
         gone
+    }
+
+    /// What waits takes up, with what is noted about it.
+    fn with_notes(&self) -> usize {
+        self.live() + NOTE * self.items.iter().filter(|item| item.is_message()).count()
     }
 
     fn live(&self) -> usize {

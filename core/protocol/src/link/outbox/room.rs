@@ -1,12 +1,15 @@
 //! Whether a lane has room for one more ask or tell, and what is thrown out for it.
 //!
 //! A frame's length is known only when it is written, so it is written first and taken away again if there is no room.
+//!
+//! The bound is one of memory: it counts what waits, the notes about it, and the batch that the transport was given last
+//! and may not have taken yet. A receiver that stands still costs its senders no more than the bound.
 
 use bytes::BytesMut;
 
 use super::super::scan::write_frame_or;
 use super::super::{FrameError, FramePart};
-use super::waiting::{Message, MessageKind};
+use super::waiting::{Message, MessageKind, NOTE};
 use super::{LaneBound, Outbox, Overflow, Refused};
 use crate::identity::CorrelationId;
 
@@ -33,23 +36,28 @@ impl<W> Outbox<W> {
         bound: usize,
         write: impl FnOnce(&mut BytesMut) -> Result<(), E>,
     ) -> Result<u64, E> {
-        self.check_room(1, bound)?;
+        self.check_room(1 + NOTE, bound)?;
         let at = self.waiting.end();
         let refuse = |error| Refused::from(error).into();
         write_frame_or(self.waiting.buffer(), self.settings.frame, write, refuse)?;
         let len = (self.waiting.end() - at) as usize;
-        let taken = self.check_room(len, bound).and_then(|()| self.check_not_void(at));
+        let taken = self.check_room(len + NOTE, bound).and_then(|()| self.check_not_void(at));
         taken.inspect_err(|_| self.waiting.truncate(at))?;
         Ok(at)
     }
 
     /// Whether there is room for `len` bytes, or can be made.
     fn check_room(&self, len: usize, bound: usize) -> Result<(), Refused> {
-        let held = if self.drops_oldest() { 0 } else { self.waiting.live() };
+        let held = if self.drops_oldest() { 0 } else { self.held() };
         if held + len <= bound {
             return Ok(());
         }
         Err(Refused::Overloaded { of: LaneBound::Bytes, bound: self.settings.bytes })
+    }
+
+    /// What the lane uses memory for, answers aside.
+    const fn held(&self) -> usize {
+        self.waiting.live() + self.waiting.notes() + self.taken
     }
 
     /// A void frame is one taken back, so nobody may write one.
@@ -61,7 +69,7 @@ impl<W> Outbox<W> {
     /// Makes what was written at `at` a message, and throws out the oldest ones if there are too many bytes now.
     pub(super) fn enqueue(&mut self, at: u64, kind: MessageKind) {
         self.waiting.push(at, kind);
-        while self.drops_oldest() && self.waiting.live() > self.settings.bytes {
+        while self.drops_oldest() && self.waiting.live() + self.waiting.notes() > self.settings.bytes {
             let Some(oldest) = self.waiting.oldest() else { break };
             self.throw_out(oldest);
         }

@@ -6,7 +6,8 @@ use crate::time::Millis;
 /// The bounds of one lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OutboxSettings {
-    /// How many bytes of asks and tells wait at most, with their frames' lengths. Answers are not counted.
+    /// How many bytes asks and tells may take up: what waits, 24 bytes for each, and what was given to the transport last.
+    /// Answers are not counted.
     pub bytes: usize,
     /// How many calls wait for an answer at most, sent or not.
     pub calls: usize,

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::super::frame::arbitrary::head;
 use super::super::{Asked, FramePart, Head, Told, next_frame};
+use super::waiting::NOTE;
 use super::*;
 
 /// Frames of 10 bytes, 14 with their length: a reply says nothing of interest here.
@@ -125,7 +126,7 @@ fn a_batch_of_nothing_but_void_frames_is_not_sent() {
 /// Proves: R121
 #[test]
 fn what_was_not_given_waits_for_the_next_connection_in_order() {
-    let mut outbox = outbox(100, 9, Overflow::Fail);
+    let mut outbox = outbox(200, 9, Overflow::Fail);
     ask(&mut outbox, 10, 'a').unwrap();
     batch(&mut outbox);
     ask(&mut outbox, 10, 'b').unwrap();
@@ -169,11 +170,11 @@ fn a_second_loss_does_not_make_tells_wait_longer() {
 /// Proves: R124, R433
 #[test]
 fn a_full_lane_refuses_and_says_which_bound_it_was() {
-    let mut outbox = outbox(28, 1, Overflow::Fail);
+    let mut outbox = outbox(28 + 2 * NOTE, 1, Overflow::Fail);
     ask(&mut outbox, 10, 'a').unwrap();
     assert_eq!(ask(&mut outbox, 10, 'b').map_err(|(_, refused)| refused), overloaded(LaneBound::Calls, 1));
     tell(&mut outbox, 0, 'c').unwrap();
-    assert_eq!(tell(&mut outbox, 0, 'd'), overloaded(LaneBound::Bytes, 28));
+    assert_eq!(tell(&mut outbox, 0, 'd'), overloaded(LaneBound::Bytes, 28 + 2 * NOTE));
     assert_eq!(outbox.answer(body(b'r')), Ok(()), "answers are outside the bound");
     assert_eq!((outbox.waiting_bytes(), outbox.answer_bytes()), (28, 14));
     assert_eq!(batch(&mut outbox), ['a', 'c', 'r']);
@@ -183,19 +184,37 @@ fn a_full_lane_refuses_and_says_which_bound_it_was() {
 /// Proves: R123, R124, R433
 #[test]
 fn a_full_lane_lets_asks_wait_for_the_same_number_of_bytes_again() {
-    let mut outbox = outbox(14, 9, Overflow::Wait);
+    let mut outbox = outbox(14 + NOTE, 9, Overflow::Wait);
     tell(&mut outbox, 0, 'a').unwrap();
-    assert_eq!(tell(&mut outbox, 0, 'b'), overloaded(LaneBound::Bytes, 14), "a tell does not wait");
+    assert_eq!(tell(&mut outbox, 0, 'b'), overloaded(LaneBound::Bytes, 14 + NOTE), "a tell does not wait");
     ask(&mut outbox, 10, 'c').unwrap();
-    assert_eq!(ask(&mut outbox, 10, 'd').map_err(|(_, refused)| refused), overloaded(LaneBound::Bytes, 14));
+    let full = overloaded(LaneBound::Bytes, 14 + NOTE);
+    assert_eq!(ask(&mut outbox, 10, 'd').map_err(|(_, refused)| refused), full);
     assert_eq!(batch(&mut outbox), ['a', 'c']);
+    assert_eq!(outbox.take(), None, "the transport has taken it");
     tell(&mut outbox, 0, 'e').unwrap();
+}
+
+/// Proves: R123, R433
+#[test]
+fn what_the_transport_has_not_taken_yet_counts_against_the_bound() {
+    let mut outbox = outbox(3 * (14 + NOTE), 9, Overflow::Fail);
+    (0..3).for_each(|_| drop(tell(&mut outbox, 0, 'a').unwrap()));
+    assert_eq!(batch(&mut outbox).len(), 3);
+    tell(&mut outbox, 0, 'b').unwrap();
+    assert_eq!(tell(&mut outbox, 0, 'c'), overloaded(LaneBound::Bytes, 3 * (14 + NOTE)));
+    assert_eq!(batch(&mut outbox), ['b']);
+    tell(&mut outbox, 0, 'c').unwrap();
+    tell(&mut outbox, 0, 'd').unwrap();
+    assert!(tell(&mut outbox, 0, 'e').is_err());
+    outbox.lost(Millis(1));
+    tell(&mut outbox, 1, 'e').unwrap();
 }
 
 /// Proves: R124, R433
 #[test]
 fn a_full_lane_throws_out_the_oldest() {
-    let mut outbox = outbox(28, 9, Overflow::DropOldest);
+    let mut outbox = outbox(28 + 2 * NOTE, 9, Overflow::DropOldest);
     let oldest = ask(&mut outbox, 10, 'a').unwrap();
     tell(&mut outbox, 0, 'b').unwrap();
     let ended = EndedCall { id: oldest, waiter: 'a', given: false };
@@ -208,7 +227,7 @@ fn a_full_lane_throws_out_the_oldest() {
 
 #[test]
 fn with_too_many_calls_the_oldest_ask_goes_and_not_the_tell_before_it() {
-    let mut outbox = outbox(100, 2, Overflow::DropOldest);
+    let mut outbox = outbox(200, 2, Overflow::DropOldest);
     let given = ask(&mut outbox, 10, 'a').unwrap();
     batch(&mut outbox);
     tell(&mut outbox, 0, 'b').unwrap();
@@ -225,13 +244,13 @@ fn with_too_many_calls_the_oldest_ask_goes_and_not_the_tell_before_it() {
 
 #[test]
 fn a_frame_that_no_throwing_out_can_make_room_for_throws_out_nothing() {
-    let mut outbox = outbox(20, 9, Overflow::DropOldest);
+    let mut outbox = outbox(20 + NOTE, 9, Overflow::DropOldest);
     tell(&mut outbox, 0, 'a').unwrap();
     let long = |out: &mut BytesMut| {
         out.extend_from_slice(&[12; 17]);
         Ok::<_, Refused>(())
     };
-    assert_eq!(outbox.tell(Millis(0), long), overloaded(LaneBound::Bytes, 20));
+    assert_eq!(outbox.tell(Millis(0), long), overloaded(LaneBound::Bytes, 20 + NOTE));
     assert_eq!(batch(&mut outbox), ['a']);
 }
 
@@ -257,7 +276,7 @@ fn only_real_frames_are_taken() {
 
 #[test]
 fn a_peer_that_is_gone_leaves_what_can_be_sent_elsewhere_in_order() {
-    let mut outbox = outbox(100, 9, Overflow::Fail);
+    let mut outbox = outbox(200, 9, Overflow::Fail);
     ask(&mut outbox, 10, 'a').unwrap();
     batch(&mut outbox);
     tell(&mut outbox, 5, 'b').unwrap();

@@ -6,7 +6,8 @@
 //! Places are counted from the first byte that the lane ever held, so that "was it given to the transport?" is one
 //! comparison.
 //!
-//! Invariants: `messages` is in the order of the buffer; `live` is the length of the messages that are not void.
+//! Invariants: `messages` is in the order of the buffer; `live` is the length of the messages that are not void, and
+//! `count` is how many these are.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -27,6 +28,7 @@ pub(super) struct Waiting {
     /// So many messages at the front are void.
     skip: usize,
     live: usize,
+    count: usize,
     void: usize,
 }
 
@@ -53,6 +55,7 @@ impl Waiting {
     /// Makes the frame from `at` to the end of the buffer a message.
     pub(super) fn push(&mut self, at: u64, kind: MessageKind) {
         self.live += (self.end() - at) as usize;
+        self.count += 1;
         self.messages.push_back(Message { at, kind });
     }
 
@@ -66,7 +69,7 @@ impl Waiting {
         let worthless = self.is_empty();
         self.base = self.end();
         self.messages.clear();
-        (self.skip, self.live, self.void) = (0, 0, 0);
+        (self.skip, self.live, self.count, self.void) = (0, 0, 0, 0);
         if worthless {
             self.out.clear();
             return None;
@@ -91,6 +94,7 @@ impl Waiting {
         frame[0] = VOID;
         let len = frame.len() + LEN_BYTES;
         self.live -= len;
+        self.count -= 1;
         self.void += len;
     }
 
@@ -178,6 +182,11 @@ impl Waiting {
         self.live
     }
 
+    /// Bytes of notes about messages.
+    pub(super) const fn notes(&self) -> usize {
+        self.count * NOTE
+    }
+
     /// Bytes of answers.
     pub(super) fn answers(&self) -> usize {
         self.out.len() - self.live - self.void
@@ -203,3 +212,6 @@ fn frame_len(bytes: &[u8]) -> usize {
 }
 
 const WORTH_REBUILDING: usize = 4_096;
+
+/// What is noted about a message besides its frame, in bytes.
+pub(super) const NOTE: usize = size_of::<Message>();

@@ -106,7 +106,7 @@ fn a_mark_that_has_not_left_never_does_once_its_message_is_given_up() {
     let (lane, transfers) = (lane(OutboxSettings::default()), Transfers::default());
     for asks in [false, true] {
         let ended = Rc::new(RefCell::new(None));
-        let waiter = asks.then(|| Box::new(Caller(Rc::clone(&ended))) as Box<dyn Waiting>);
+        let waiter = asks.then(|| Waiter::Other(Box::new(Caller(Rc::clone(&ended)))));
         let mark = Mark::set(&transfers, &lane, Millis(100), waiter).unwrap();
         mark.take_back(&too_large());
         assert_eq!(*ended.borrow(), asks.then(too_large));
@@ -120,7 +120,8 @@ fn a_caller_whose_message_does_not_come_hears_why_and_the_other_side_waits_no_lo
     let (lane, transfers) = (lane(OutboxSettings::default()), Transfers::default());
     connect(&lane);
     let ended = Rc::new(RefCell::new(None));
-    let mark = Mark::set(&transfers, &lane, Millis(100), Some(Box::new(Caller(Rc::clone(&ended))))).unwrap();
+    let waiter = Waiter::Other(Box::new(Caller(Rc::clone(&ended))));
+    let mark = Mark::set(&transfers, &lane, Millis(100), Some(waiter)).unwrap();
     leaving(&lane);
     mark.take_back(&too_large());
     assert_eq!(*ended.borrow(), Some(too_large()));

@@ -1,0 +1,24 @@
+//! How a shard moves from one node to another without losing, repeating or re-ordering a message.
+//!
+//! [`HostedShard`] is the shard at a node: it takes, keeps and gives back messages, and moves the shard, by consent of its
+//! owner only, with one compare-and-swap. [`Coordinator`] asks for moves, as an [`AllocateShards`] says, and writes
+//! nothing. [`HandoffFrame`] is what they tell each other. The sender's side is [`RouteEntry`](crate::route::RouteEntry).
+
+mod allocate;
+mod coordinator;
+mod events;
+mod frame;
+mod hold;
+mod host;
+mod limits;
+mod state;
+
+pub use allocate::{AllocateShards, Allocations, Host, LeastShards, ShardMove, WeighLoad, version_of};
+pub use coordinator::{Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorLimits, ShardState};
+pub use events::{
+    DropReason, HandOffOutcome, HostAction, HostEvent, Job, Moment, Owned, RefuseReason, StayReason,
+};
+pub use frame::{HandoffFrame, HandoffFrameError, ShardName};
+pub use host::HostedShard;
+pub use limits::HandoffLimits;
+pub use state::{Assertion, Departure, Drain, HostState, Offered, Tenancy};

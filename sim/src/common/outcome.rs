@@ -1,0 +1,69 @@
+//! What became of one seed, and how a workload is run and judged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use super::ledger::Ground;
+use crate::invariants::{Invariant, Violation};
+use crate::sometimes::take_fired;
+use crate::world::{Simulation, World};
+
+/// What became of one seed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// The hash of every recorded step.
+    pub hash: u64,
+    /// How much virtual time passed.
+    pub simulated: Duration,
+    /// How many messages were sent.
+    pub sent: u64,
+    /// How many of them were handled.
+    pub handled: u64,
+    /// How often each invariant was looked at.
+    pub evaluated: BTreeMap<Invariant, u64>,
+    /// The places of [`POINTS`](crate::POINTS) that were reached.
+    pub reached: BTreeSet<&'static str>,
+    /// The first promise that was broken, if one was.
+    pub violation: Option<Violation>,
+    /// The plan and the last steps before the end, if one was.
+    pub tail: Vec<String>,
+}
+
+/// The truth of a run, once there is one.
+pub(crate) type Shared<T> = Arc<OnceLock<Arc<T>>>;
+
+/// The truth, as actors ask for it.
+pub(crate) fn known<T>(shared: &OnceLock<Arc<T>>) -> &Arc<T> {
+    shared.get().expect("actors are made for messages, and those are sent after the truth is known")
+}
+
+/// Runs `script` in a world, and judges by the truth that is made for it.
+pub(crate) fn run_judged<T: Ground>(
+    (seed, plan): (u64, &dyn Debug),
+    simulation: Simulation,
+    shared: &Shared<T>,
+    truth: impl FnOnce(&World) -> T,
+    script: impl AsyncFnOnce(&World, &Arc<T>),
+) -> Outcome {
+    drop(take_fired());
+    let run = simulation.run(async |world| {
+        // The nodes were started before there was a truth; they have had no message yet.
+        let truth = Arc::clone(shared.get_or_init(|| Arc::new(truth(&world))));
+        script(&world, &truth).await;
+        let ledger = truth.ledger();
+        let (evaluated, violation) = ledger.judge().verdict();
+        let mut tail = Vec::new();
+        if violation.is_some() {
+            tail.push(format!("{plan:?}"));
+            tail.extend(world.trace(|trace| trace.tail()));
+        }
+        (ledger.totals(), evaluated, violation, tail)
+    });
+    let ((sent, handled), evaluated, violation, tail) = run.output;
+    let (hash, simulated) = (run.hash, run.simulated);
+    Outcome { seed, hash, simulated, sent, handled, evaluated, reached: take_fired(), violation, tail }
+}

@@ -1,0 +1,66 @@
+//! Processors that are never idle: nobody is called unreachable because a machine has much to do.
+#![expect(clippy::disallowed_methods, reason = "a test starts threads, waits and measures real time")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use archipelago_process_tests::{Fleet, MemberProcess, Scale, Store, figure};
+
+const MEMBER: &str = env!("CARGO_BIN_EXE_archipelago-test-member");
+const MEMBERS: usize = 5;
+const RATE: u64 = 20_000;
+
+/// Threads that do nothing, as fast as they can, until this is dropped.
+struct BusyLoops(Arc<AtomicBool>);
+
+impl BusyLoops {
+    fn begin(threads: usize) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        for _ in 0..threads {
+            let over = Arc::clone(&over);
+            std::thread::spawn(move || while !over.load(Ordering::Relaxed) {});
+        }
+        Self(over)
+    }
+}
+
+impl Drop for BusyLoops {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn rings(members: &mut [MemberProcess]) -> (u64, u64) {
+    let each = members.iter_mut().map(MemberProcess::rings);
+    each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+}
+
+/// Proves: R468
+#[actix::test]
+async fn busy_members_are_not_called_unreachable() {
+    let scale = Scale::of_this_run();
+    let Some(store) = Store::etcd() else { return };
+    // What is judged is the detector, with sessions as users have them.
+    let mut fleet = Fleet::start(MEMBER, store.settings(Scale { long: true, ..scale }), MEMBERS).await;
+    fleet.members.iter_mut().for_each(|member| member.ring(RATE / MEMBERS as u64));
+    let busy = BusyLoops::begin(2);
+    let begin = Instant::now();
+    tokio::time::sleep(scale.busy).await;
+    let (answered, failed) = rings(&mut fleet.members);
+    let rate = answered * 1_000 / u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+    drop(busy);
+    let journals = fleet.journals();
+    let suspected = journals.events_like("unreachable");
+    figure(
+        &format!("busy for {} s: calls per second, failed, suspicions", scale.busy.as_secs()),
+        format!("{rate} {failed} {suspected}"),
+    );
+    assert_eq!((suspected, journals.events_like("missed")), (0, 0), "{:?}", journals.events);
+    assert_eq!(failed, 0, "no call failed");
+    assert!(rate > LEAST_RATE, "{rate} calls per second is no load");
+    fleet.end().await;
+}
+
+/// A machine may be slower than ours; below this nothing is proven.
+const LEAST_RATE: u64 = 5_000;

@@ -1,0 +1,142 @@
+//! The joined table of `docs/guarantees.md`: every name in it must be the name of something that runs.
+//!
+//! A row is a guarantee; its columns name, in this order, rules of the contracts, invariants of the simulator, properties of
+//! the models, and tests. A name that is nowhere in the sources of its column is an error, and so is an empty table.
+
+use std::path::{Path, PathBuf};
+
+use crate::sources::{self, Source};
+use crate::step::Outcome;
+use crate::workspace::Workspace;
+
+/// Checks the table, as a step of the test command.
+pub(crate) fn step(workspace: &Workspace) -> Outcome {
+    match check(workspace.root()) {
+        Ok(headline) => Outcome::Ok(vec![headline]),
+        Err(why) => Outcome::failed(why),
+    }
+}
+
+fn check(root: &Path) -> Result<String, String> {
+    let page = root.join(PAGE);
+    let text = std::fs::read_to_string(&page).map_err(|error| format!("cannot read {PAGE}: {error}"))?;
+    let rows = rows(&text)?;
+    let sources = sources::read(root)?;
+    let unknown: Vec<String> = rows.iter().flat_map(|row| row.unknown(&sources)).collect();
+    if !unknown.is_empty() {
+        return Err(unknown.join("; "));
+    }
+    let names: usize = rows.iter().map(Row::names).sum();
+    Ok(format!("{} guarantees are joined by {names} names that exist", rows.len()))
+}
+
+/// One guarantee and what is named for it, column by column.
+#[derive(Debug, PartialEq, Eq)]
+struct Row {
+    guarantee: String,
+    columns: Vec<Vec<String>>,
+}
+
+impl Row {
+    /// A row of the table, unless the line is its head or the line below that.
+    fn parse(line: &str) -> Option<Self> {
+        let mut cells = line.trim().trim_matches('|').split('|').map(str::trim);
+        let guarantee = cells.next()?.to_owned();
+        let columns: Vec<Vec<String>> = cells.map(names_in).collect();
+        let is_row = columns.len() == COLUMNS.len() && columns.iter().any(|names| !names.is_empty());
+        is_row.then_some(Self { guarantee, columns })
+    }
+
+    fn unknown<'a>(&'a self, sources: &'a [Source]) -> impl Iterator<Item = String> + 'a {
+        COLUMNS.iter().zip(&self.columns).flat_map(move |(column, names)| {
+            let unknown = names.iter().filter(|name| !column.knows(name, sources));
+            unknown.map(|name| format!("{PAGE}: no {} is called {name} ({})", column.holds, self.guarantee))
+        })
+    }
+
+    fn names(&self) -> usize {
+        self.columns.iter().map(Vec::len).sum()
+    }
+}
+
+/// What the names of a column are names of.
+struct Column {
+    holds: &'static str,
+    below: &'static [&'static str],
+    /// What stands around the name where it is defined.
+    around: (&'static str, &'static str),
+}
+
+impl Column {
+    fn knows(&self, name: &str, sources: &[Source]) -> bool {
+        let (before, after) = self.around;
+        let defined = format!("{before}{name}{after}");
+        let belongs = |path: &PathBuf| self.below.iter().any(|below| path.starts_with(below));
+        sources.iter().any(|source| belongs(&source.path) && source.text.contains(&defined))
+    }
+}
+
+const COLUMNS: [Column; 4] = [
+    Column {
+        holds: "rule of a contract",
+        below: &["backends/conformance", "transport/conformance"],
+        around: ("fn ", "("),
+    },
+    Column { holds: "invariant of the simulator", below: &["sim/src"], around: ("\"", "\"") },
+    Column { holds: "property of a model", below: &["tests/models"], around: ("\"", "\"") },
+    Column { holds: "test", below: &["tests", "core", "src", "backends", "sim"], around: ("fn ", "(") },
+];
+
+fn rows(page: &str) -> Result<Vec<Row>, String> {
+    let (_, section) = page.split_once(HEADING).ok_or(format!("{PAGE} has no section {HEADING:?}"))?;
+    let section = section.split("\n## ").next().unwrap_or(section);
+    let rows: Vec<Row> =
+        section.lines().filter(|line| line.starts_with('|')).filter_map(Row::parse).collect();
+    if rows.is_empty() { Err(format!("the table of {PAGE} is empty")) } else { Ok(rows) }
+}
+
+/// What stands between backticks.
+fn names_in(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+const PAGE: &str = "docs/guarantees.md";
+const HEADING: &str = "\n## What proves what\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "# G\n\n## What proves what\n\n| it | rule | invariant | property | test |\n|---|---|---|---|---|\n\
+                         | one | `claim` | `one_only` | – | `one`, `other` |\n\n## Next\n| no | `x` | `y` | `z` | `a` |\n";
+
+    fn source(path: &str, text: &str) -> Source {
+        Source { path: path.into(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn only_rows_of_the_section_are_read() {
+        let rows = rows(TABLE).unwrap();
+        assert_eq!(rows.len(), 1);
+        assert_eq!((rows[0].guarantee.as_str(), rows[0].names()), ("one", 4));
+    }
+
+    #[test]
+    fn names_that_are_nowhere_are_told() {
+        let sources = [
+            source("backends/conformance/src/a.rs", "pub fn claim() {}"),
+            source("sim/src/invariants.rs", "=> \"one_only\","),
+            source("tests/a.rs", "fn one() {}"),
+            source("benches/b.rs", "fn other() {}"),
+        ];
+        let row = &rows(TABLE).unwrap()[0];
+        let unknown: Vec<String> = row.unknown(&sources).collect();
+        assert_eq!(unknown, ["docs/guarantees.md: no test is called other (one)"]);
+    }
+
+    #[test]
+    fn page_without_a_table_is_an_error() {
+        assert!(rows("# G\n").is_err());
+        assert!(rows("# G\n\n## What proves what\n\nnothing\n").is_err());
+    }
+}
