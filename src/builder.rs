@@ -8,7 +8,7 @@ use archipelago_embedded::EmbeddedStore;
 use archipelago_protocol::identity::ActorId;
 use archipelago_protocol::membership::{LeaderProvider, LeaderRule, SplitBrain, SplitStrategy};
 use archipelago_runtime::env::{Environment, HostEnvironment, Threads};
-use archipelago_runtime::{BoxError, Node, NodeBuilder, VirtualActor};
+use archipelago_runtime::{BoxError, Node, NodeBuilder, Sharding, VirtualActor};
 
 use crate::config::{ConfigError, Loader, Origins, Settings};
 use crate::node_settings::node_settings;
@@ -138,6 +138,35 @@ impl Builder {
         factory: impl Fn(&ActorId, &Node) -> Result<A, BoxError> + Send + Sync + 'static,
     ) -> Self {
         self.add(|builder| builder.try_actor_with(factory))
+    }
+
+    /// Hosts actors of type `A` as `sharding` says: how many shards, when they go, on which roles they live. That goes
+    /// before the configuration.
+    #[must_use]
+    pub fn shard<A: VirtualActor>(self, sharding: Sharding<A>) -> Self {
+        self.add(|builder| builder.shard(sharding))
+    }
+
+    /// Hosts the one actor of type `A` that the cluster is to have, made by `Default`: it lives on one of the nodes that
+    /// are told this, without being asked, and on another if that one goes. [`Node::singleton`] sends to it.
+    #[must_use]
+    pub fn singleton<A: VirtualActor + Default>(self) -> Self {
+        self.add(NodeBuilder::singleton::<A>)
+    }
+
+    /// The same for an actor that `factory` makes.
+    #[must_use]
+    pub fn singleton_with<A: VirtualActor>(
+        self,
+        factory: impl Fn(&ActorId, &Node) -> A + Send + Sync + 'static,
+    ) -> Self {
+        self.add(|builder| builder.singleton_with(factory))
+    }
+
+    /// Knows the one actor of type `A` that the cluster has, but hosts it never.
+    #[must_use]
+    pub fn remote_singleton<A: VirtualActor>(self) -> Self {
+        self.add(NodeBuilder::remote_singleton::<A>)
     }
 
     /// Knows actors of type `A` that other nodes host: messages go there.

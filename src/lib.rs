@@ -25,13 +25,15 @@ pub use archipelago_protocol::activation::{DeactivateReason, Interleave};
 pub use archipelago_protocol::call::{CallError, Outcome, Queue};
 pub use archipelago_protocol::identity;
 pub use archipelago_protocol::message::{Codec, MessageFlags, TraceContext};
+pub use archipelago_protocol::placement::{ShardCount, ShardCountError};
 pub use archipelago_protocol::time::Millis;
 pub use archipelago_protocol::watch::Termination;
 pub use archipelago_runtime::{
     AcceptedBy, Activation, ActorRef, BoxError, Call, CallOptions, DeadLetter, Event, EventStream,
     InboundMessage, Lifecycle, MessageEnvelope, MessageRef, MessageTable, NameError, NamedActor, NamedRef,
-    NamedTable, Node, Notice, RemoteDeadLetter, RemoteMessage, SendRemote, Spawned, StartError, StopError,
-    SubscribeInbound, Subscription, TransportActor, UntypedRef, VirtualActor, Watch, env, in_call, remaining,
+    NamedTable, Node, Notice, RemoteDeadLetter, RemoteMessage, SendRemote, ShardEnvelope, ShardRegion,
+    Sharding, Spawned, StartError, StopError, SubscribeInbound, Subscription, TransportActor, UntypedRef,
+    VirtualActor, Watch, env, in_call, remaining,
 };
 pub use builder::{BuildNode, Builder};
 pub use error::Error;

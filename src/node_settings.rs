@@ -39,6 +39,12 @@ pub(crate) fn node_settings(settings: &Settings, store: String) -> NodeSettings 
     node.placement = strategy(settings.actors.placement);
     let own = |(kind, own): (&String, &KindSettings)| Some((kind.clone(), strategy(own.placement?)));
     node.placement_by_kind = settings.actors.kinds.iter().filter_map(own).collect();
+    let shards = |(kind, own): (&String, &KindSettings)| Some((kind.clone(), own.shards?));
+    node.shards_by_kind = settings.actors.kinds.iter().filter_map(shards).collect();
+    let roles = |(kind, own): (&String, &KindSettings)| {
+        Some((kind.clone(), own.roles.as_ref()?.iter().cloned().collect()))
+    };
+    node.roles_by_kind = settings.actors.kinds.iter().filter_map(roles).collect();
     node.remote = remote_settings(settings, store);
     node
 }
@@ -130,8 +136,11 @@ mod tests {
             ("membership.leader", "oldest"),
             ("actors.placement", "least-loaded"),
             ("actors.kinds.Cart.placement", "local"),
+            ("actors.kinds.Cart.shards", "100"),
+            ("actors.kinds.Cart.roles", "shop, web"),
+            ("node.roles", "web"),
         ]);
-        let node = node_settings(&settings, String::new());
+        let mut node = node_settings(&settings, String::new());
         let membership = &node.membership;
         assert_eq!((membership.gossip_period, membership.stable_after), (Millis(2_000), Millis(7_000)));
         let heartbeat = membership.heartbeat;
@@ -141,6 +150,11 @@ mod tests {
         assert_eq!(membership.leader, LeaderRule::Oldest);
         assert_eq!(format!("{:?}", node.placement_of("Account")), "LeastLoaded");
         assert_eq!(format!("{:?}", node.placement_of("Cart")), "Local");
+        assert_eq!(node.layout_of("Cart").shards().get(), 100);
+        assert_eq!(node.layout_of("Account").shards().get(), 256);
+        assert!(node.may_host("Cart") && node.may_host("Account"));
+        node.roles.clear();
+        assert!(!node.may_host("Cart") && node.may_host("Account"));
     }
 
     #[test]

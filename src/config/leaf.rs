@@ -6,6 +6,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
 
 use archipelago_protocol::identity::{Namespace, NodeAddress};
+use archipelago_protocol::placement::ShardCount;
 use archipelago_protocol::session::OnStuck;
 use figment::value::Value;
 use serde::de::DeserializeOwned;
@@ -179,6 +180,14 @@ impl Leaf for Placement {
 
     fn expected() -> String {
         r#""spread", "local", "random" or "least-loaded""#.to_owned()
+    }
+}
+
+impl Leaf for ShardCount {
+    const SHAPE: Shape = Shape::Number;
+
+    fn expected() -> String {
+        format!("a whole number from 1 to {}", Self::MAX)
     }
 }
 

@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use archipelago_protocol::identity::{Namespace, NodeAddress};
+use archipelago_protocol::placement::ShardCount;
 use archipelago_protocol::session::OnStuck;
 use figment::value::Value;
 
@@ -120,7 +121,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 92] = [
+static KEYS: [Key; 94] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -137,6 +138,8 @@ static KEYS: [Key; 92] = [
     Key::of::<Idle>(&["actors", "kinds", ANY, "idle_after"]),
     Key::of::<Placement>(&["actors", "placement"]),
     Key::of::<Placement>(&["actors", "kinds", ANY, "placement"]),
+    Key::of::<ShardCount>(&["actors", "kinds", ANY, "shards"]),
+    Key::of::<BTreeSet<String>>(&["actors", "kinds", ANY, "roles"]),
     Key::of::<Span>(&["membership", "gossip"]),
     Key::of::<Span>(&["membership", "heartbeat"]),
     Key::of::<NonZeroU32>(&["membership", "suspicion"]),
@@ -236,7 +239,12 @@ mod tests {
     #[test]
     fn every_field_of_the_settings_is_a_key_that_its_own_default_fits() {
         let mut settings = Settings::default();
-        let own = KindSettings { idle_after: Some(Idle::Never), placement: Some(Placement::Local) };
+        let own = KindSettings {
+            idle_after: Some(Idle::Never),
+            placement: Some(Placement::Local),
+            shards: Some(ShardCount::ONE),
+            roles: Some(BTreeSet::new()),
+        };
         settings.actors.kinds.insert(ANY.to_owned(), own);
         settings.cluster.placed.insert(ANY.to_owned(), "host:1".parse().unwrap());
         let mut found = Vec::new();

@@ -8,6 +8,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::time::Duration;
 
 use archipelago_protocol::identity::Namespace;
+use archipelago_protocol::placement::ShardCount;
 use archipelago_protocol::session::OnStuck;
 use humantime_serde::re::humantime::format_duration;
 use serde::{Deserialize, Serialize};
@@ -186,6 +187,10 @@ pub struct KindSettings {
     pub idle_after: Option<Idle>,
     /// Which nodes are asked to own actors of this kind; none is what holds for all.
     pub placement: Option<Placement>,
+    /// Into how many shards the kind is divided, 256 if nothing is said; the same on all nodes.
+    pub shards: Option<ShardCount>,
+    /// The roles of which a node needs one to host the kind; with none it lives anywhere.
+    pub roles: Option<BTreeSet<String>>,
 }
 
 /// `[events]`: subscriptions to events.

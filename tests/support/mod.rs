@@ -24,9 +24,9 @@ pub fn builder_with(keys: &[(&str, &str)]) -> Builder {
     Node::builder().settings(loader.load().expect("the test's settings are valid")).on_current_arbiter()
 }
 
-/// Waits until `condition` holds; panics after five seconds.
+/// Waits until `condition` holds; panics after thirty seconds.
 pub async fn eventually(what: &str, condition: impl Fn() -> bool) {
-    for _ in 0..1_000 {
+    for _ in 0..6_000 {
         if condition() {
             return;
         }

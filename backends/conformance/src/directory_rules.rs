@@ -10,6 +10,7 @@ use archipelago_protocol::session::{Beat, EndReason, LeaseAnswer, LeaseSeen, Lea
 use archipelago_protocol::time::Millis;
 
 mod endings;
+mod kinds;
 mod ownership;
 mod partitions;
 mod races;
@@ -17,6 +18,7 @@ mod sessions;
 mod watching;
 
 pub use endings::*;
+pub use kinds::*;
 pub use ownership::*;
 pub use partitions::*;
 pub use races::*;

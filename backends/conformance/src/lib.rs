@@ -80,7 +80,7 @@ macro_rules! directory_conformance {
             a_farewell_needs_no_wait, a_vanished_lease_is_waited_for_like_a_silent_one,
             range_claim_waits_for_its_parents, range_claim_retires_what_nobody_owns,
             ranges_are_claimed_with_their_parents, retire_names_its_generation, retired_is_final,
-            retired_is_no_owner, children_and_parent_are_never_owned_together,
+            retired_is_no_owner, children_and_parent_are_never_owned_together, layout_is_settled_once,
         }
     };
 }

@@ -2,7 +2,7 @@
 //!
 //! [`StoreDirectory`] keeps no state of its own: every decision is made on what a compare-and-swap names, so any number
 //! of directories may stand above one store. Sessions are in `leases`, ownership in `owners`, partitions in `partitions`,
-//! watching in `watch`.
+//! how kinds are divided in `layouts`, watching in `watch`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use archipelago_protocol::contract::{
     Directory, DirectoryError, Listing, Move, OwnerRecord, PlacementDecision, PlacementScope, Revision,
     WatchScope, WatchStream,
 };
-use archipelago_protocol::identity::{NodeId, NodeInfo, OwnedKey, PartitionName, Placement};
+use archipelago_protocol::identity::{Kind, NodeId, NodeInfo, OwnedKey, PartitionName, Placement};
+use archipelago_protocol::placement::KindLayout;
 use archipelago_protocol::session::{Beat, EndReason, Lease, LeaseAnswer, LeaseSeen, LeaseVersion, Session};
 use async_trait::async_trait;
 
@@ -184,6 +185,10 @@ impl Directory for StoreDirectory {
 
     async fn collect(&self, ended: NodeId) -> Result<bool, DirectoryError> {
         self.remove_ended(ended).await
+    }
+
+    async fn settle_layout(&self, kind: &Kind, layout: KindLayout) -> Result<KindLayout, DirectoryError> {
+        self.settle(kind, layout).await
     }
 
     async fn watch(&self, scope: WatchScope, from: Option<Revision>) -> Result<WatchStream, DirectoryError> {

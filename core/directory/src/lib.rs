@@ -11,6 +11,7 @@
 mod carry_out;
 mod control_plane;
 mod directory;
+mod layouts;
 mod leases;
 mod owners;
 mod partitions;
@@ -28,4 +29,4 @@ pub use record::{Expect, Guard, Position, Record, RecordId, Seen, Space, Version
 pub use routing_table::{StoreRoutingTable, table_id};
 pub use store::{CasAnswer, Change, Read, Records, Store, StoreError, StoreWatch};
 pub use timer::{Sleep, Timer};
-pub use value::{OwnerValue, lease_id, node_record_id, owner_id};
+pub use value::{OwnerValue, kind_id, lease_id, node_record_id, owner_id};

@@ -16,6 +16,8 @@ impl Space {
     pub const NODES: Self = Self("node");
     /// Owner records.
     pub const OWNERS: Self = Self("own");
+    /// How kinds are divided.
+    pub const KINDS: Self = Self("kind");
     /// Routing tables of range-partitioned kinds.
     pub const TABLES: Self = Self("routing");
     /// Records of datacenters, in the control plane's store.
@@ -23,7 +25,8 @@ impl Space {
 
     /// All spaces that archipelago uses. An engine needs to do nothing for a new one, as long as it takes the name from
     /// [`as_str`](Self::as_str).
-    pub const ALL: [Self; 5] = [Self::LEASES, Self::NODES, Self::OWNERS, Self::TABLES, Self::DATA_CENTERS];
+    pub const ALL: [Self; 6] =
+        [Self::LEASES, Self::NODES, Self::OWNERS, Self::KINDS, Self::TABLES, Self::DATA_CENTERS];
 
     /// A space of this name: lower-case letters only, so that every engine can use it in its keys.
     ///

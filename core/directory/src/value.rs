@@ -1,7 +1,7 @@
 //! The records' names and values: JSON, because people read them when something is wrong.
 
 use archipelago_protocol::contract::{DirectoryError, Move, OwnerRecord};
-use archipelago_protocol::identity::{Generation, NodeId, NodeInfo, OwnedKey, Placement};
+use archipelago_protocol::identity::{Generation, Kind, NodeId, NodeInfo, OwnedKey, Placement};
 use archipelago_protocol::session::{Lease, LeaseSeen, LeaseVersion, Session};
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
@@ -69,6 +69,11 @@ pub fn node_record_id(id: NodeId) -> RecordId {
     RecordId::new(Space::NODES, id.to_string())
 }
 
+/// The name of the record that says how a kind is divided.
+pub fn kind_id(kind: &Kind) -> RecordId {
+    RecordId::new(Space::KINDS, kind.as_str())
+}
+
 /// The name of a key's owner record.
 pub fn owner_id(key: &OwnedKey) -> RecordId {
     RecordId::new(Space::OWNERS, key.to_string())
@@ -115,7 +120,7 @@ pub(crate) fn decode_key(record: &Record) -> Result<NodeId, DirectoryError> {
     record.id.key.parse().map_err(|error| invalid("a record of a node has no valid key", error))
 }
 
-fn decode<T: DeserializeOwned>(record: &Record) -> Result<T, DirectoryError> {
+pub(crate) fn decode<T: DeserializeOwned>(record: &Record) -> Result<T, DirectoryError> {
     serde_json::from_slice(&record.value).map_err(|error| invalid("a record cannot be read", error))
 }
 

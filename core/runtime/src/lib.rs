@@ -21,6 +21,7 @@ mod refs;
 mod remote;
 mod session;
 mod settings;
+mod sharding;
 mod watch;
 
 pub use activation::Activation;
@@ -43,4 +44,5 @@ pub use remote::{
     RemoteSettings, SendRemote, Service, Spawned, StaticLocator, SubscribeInbound, TransportActor,
 };
 pub use settings::NodeSettings;
+pub use sharding::{ShardEnvelope, ShardRegion, Sharding};
 pub use watch::Watch;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use archipelago_protocol::identity::NodeAddress;
 use archipelago_protocol::membership::MembershipSettings;
-use archipelago_protocol::placement::{ChooseNode, Spread};
+use archipelago_protocol::placement::{ChooseNode, KindLayout, ShardCount, Spread};
 use archipelago_protocol::session::OnStuck;
 use archipelago_protocol::time::Millis;
 
@@ -61,6 +61,10 @@ pub struct NodeSettings {
     pub placement: Arc<dyn ChooseNode>,
     /// The same for single kinds.
     pub placement_by_kind: BTreeMap<String, Arc<dyn ChooseNode>>,
+    /// Into how many shards kinds are divided that do not have [`ShardCount::DEFAULT`]; the same on all nodes.
+    pub shards_by_kind: BTreeMap<String, ShardCount>,
+    /// The roles of which a node needs one to host a kind; a kind that is not named lives anywhere.
+    pub roles_by_kind: BTreeMap<String, Vec<String>>,
     /// How it meets other nodes, if it has a transport.
     pub remote: RemoteSettings,
 }
@@ -69,6 +73,17 @@ impl NodeSettings {
     /// Which nodes are asked to own shards of `kind`.
     pub fn placement_of(&self, kind: &str) -> &dyn ChooseNode {
         &**self.placement_by_kind.get(kind).unwrap_or(&self.placement)
+    }
+
+    /// How `kind` is divided.
+    pub fn layout_of(&self, kind: &str) -> KindLayout {
+        KindLayout::sharded(self.shards_by_kind.get(kind).copied().unwrap_or_default())
+    }
+
+    /// Whether the roles of this node let it host `kind`.
+    pub fn may_host(&self, kind: &str) -> bool {
+        let wanted = self.roles_by_kind.get(kind);
+        wanted.is_none_or(|wanted| wanted.iter().any(|role| self.roles.contains(role)))
     }
 
     /// The idle time of `kind`.
@@ -103,6 +118,8 @@ impl Default for NodeSettings {
             membership: MembershipSettings::default(),
             placement: Arc::new(Spread),
             placement_by_kind: BTreeMap::new(),
+            shards_by_kind: BTreeMap::new(),
+            roles_by_kind: BTreeMap::new(),
             remote: RemoteSettings::default(),
         }
     }

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 
 use super::{DirectoryError, Move, OwnerRecord, PlacementDecision, Revision, WatchScope, WatchStream};
 use crate::identity::{Kind, NodeId, NodeInfo, OwnedKey, PartitionName, Placement};
+use crate::placement::KindLayout;
 use crate::session::{Beat, EndReason, LeaseAnswer, LeaseSeen, LeaseVersion, Session};
 
 /// Grants ownership: at most one owner per key, and none is replaced before its session has ended.
@@ -46,6 +47,10 @@ use crate::session::{Beat, EndReason, LeaseAnswer, LeaseSeen, LeaseVersion, Sess
 /// - *retire_names_its_generation*: only the generation that the caller owns is retired.
 /// - *retired_is_final*: a retired partition is never claimed, released, handed over or reasserted again.
 /// - *retired_is_no_owner*: lookups, listings and watches show it as gone.
+///
+/// Kinds:
+/// - *layout_is_settled_once*: of all layouts of a kind that anybody brings, the first one written stands for ever, and
+///   everybody is answered with that one.
 ///
 /// Watching:
 /// - *watch_starts_with_a_snapshot*, *watch_misses_nothing*, *watch_resumes_from_a_revision*,
@@ -189,6 +194,12 @@ pub trait Directory: Send + Sync + 'static {
     ///
     /// - `Invalid`: the session has not ended, as far as the store tells; nothing was written.
     async fn collect(&self, ended: NodeId) -> Result<bool, DirectoryError>;
+
+    /// Writes down how a kind is divided, unless somebody has done so before; answers what stands there. May be repeated.
+    ///
+    /// A node whose own layout differs from the answer must not own anything of the kind: its shards overlap those of others
+    /// in a way that no claim notices.
+    async fn settle_layout(&self, kind: &Kind, layout: KindLayout) -> Result<KindLayout, DirectoryError>;
 
     /// Watches `scope`: from a snapshot on if `from` is `None`, else every change after that revision. Breaks of the
     /// store's own watch are mended inside.

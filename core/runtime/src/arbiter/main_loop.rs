@@ -19,6 +19,7 @@ use crate::call::Attendance;
 use crate::mutants::{Mutant, broken};
 use crate::node::{NodeShared, StartError};
 use crate::remote::{DataSink, SeatLocal};
+use crate::sharding::keep_alive;
 
 /// The part of an arbiter that other threads see.
 pub(crate) struct ArbiterShared {
@@ -148,6 +149,9 @@ pub(crate) async fn run(
         drain: None,
         parting: Parting::No,
     };
+    if index == 0 {
+        keep_alive(&node);
+    }
     let _ = ready.send(Ok(()));
     poll_fn(|cx| main.poll(cx)).await;
     // Whatever still runs on an arbiter that ends in any other way must not get another turn.

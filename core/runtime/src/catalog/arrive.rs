@@ -43,7 +43,14 @@ impl<A: VirtualActor> KindCatalog<A> {
     /// The hash of the actor that a message is for, and the message.
     fn addressee(&self, head: &Head<'_>, on: &ArbiterLocal) -> Result<(u64, &Entry<A>), Violation> {
         let hash = self.shared().hash_of(head.key.as_str());
-        if on.node().arbiter_of(hash) != on.index() {
+        let shard = self.shared().shard_of(hash);
+        if head.shard.number != shard {
+            let theirs = head.shard.number;
+            return Err(Violation::Meaning(format!(
+                "a message names shard {theirs}, its actor is in {shard}"
+            )));
+        }
+        if on.node().arbiter_of_shard(shard) != on.index() {
             return Err(Violation::Meaning("a message is not for this arbiter".to_owned()));
         }
         let entry = self.messages().at(head.message.into());

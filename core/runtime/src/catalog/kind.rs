@@ -22,7 +22,7 @@ use crate::arbiter::{ArbiterLocal, Expire, not_serving};
 use crate::call::AnswerSender;
 use crate::message::{BoxError, VirtualActor};
 use crate::meters::KindMeters;
-use crate::node::{KindShared, Node, shard_of};
+use crate::node::{KindShared, Node};
 use crate::refs::decoding;
 use crate::remote::{Arrived, LargeArrived, Violation};
 
@@ -115,6 +115,7 @@ pub(crate) struct Encoded<'a> {
 
 impl<A: VirtualActor> KindCatalog<A> {
     pub(crate) fn new(shared: Arc<KindShared>, factory: Factory<A>, messages: Arc<MessageTable<A>>) -> Self {
+        let shards = shared.layout().shards();
         Self {
             meters: KindMeters::new(shared.name()),
             shared,
@@ -124,7 +125,7 @@ impl<A: VirtualActor> KindCatalog<A> {
             newborn: RefCell::default(),
             ended: RefCell::default(),
             idle: RefCell::default(),
-            shards: Shards::new(),
+            shards: Shards::new(shards),
         }
     }
 
@@ -235,13 +236,13 @@ impl<A: VirtualActor> KindCatalog<A> {
 
     /// At which generation the shard of the actor with this hash is served.
     pub(super) fn generation(&self, hash: u64) -> Generation {
-        self.shards.served(shard_of(hash)).unwrap_or(Generation::new(0))
+        self.shards.served(self.shards.of(hash)).unwrap_or(Generation::new(0))
     }
 
     /// Whether messages of this node go straight to the actor with this hash.
     #[inline]
     pub(crate) fn is_open_to(&self, hash: u64) -> bool {
-        self.shards.is_open(shard_of(hash))
+        self.shards.is_open_to(hash)
     }
 
     pub(super) const fn factory(&self) -> &Factory<A> {

@@ -3,8 +3,7 @@
 use std::cell::Cell;
 
 use archipelago_protocol::identity::Generation;
-
-use crate::node::SHARDS;
+use archipelago_protocol::placement::ShardCount;
 
 /// The shards of one kind, as one arbiter sees them.
 pub(crate) struct Shards {
@@ -12,12 +11,19 @@ pub(crate) struct Shards {
     served: Box<[Cell<u64>]>,
     /// Whether nothing of this node waits for it that a message could overtake.
     open: Box<[Cell<bool>]>,
+    count: ShardCount,
 }
 
 impl Shards {
-    pub(super) fn new() -> Self {
-        let served = (0..SHARDS).map(|_| Cell::new(0)).collect();
-        Self { served, open: (0..SHARDS).map(|_| Cell::new(false)).collect() }
+    pub(super) fn new(count: ShardCount) -> Self {
+        let served = (0..count.get()).map(|_| Cell::new(0)).collect();
+        Self { served, open: (0..count.get()).map(|_| Cell::new(false)).collect(), count }
+    }
+
+    /// The shard of the actor with this hash.
+    #[inline]
+    pub(crate) fn of(&self, hash: u64) -> u16 {
+        self.count.shard_of(hash)
     }
 
     /// Serves a shard from now on.
@@ -52,9 +58,9 @@ impl Shards {
         }
     }
 
-    /// Whether messages of this node go straight to the actors of a shard.
+    /// Whether messages of this node go straight to the actor with this hash.
     #[inline]
-    pub(crate) fn is_open(&self, shard: u16) -> bool {
-        self.open.get(usize::from(shard)).is_some_and(Cell::get)
+    pub(crate) fn is_open_to(&self, hash: u64) -> bool {
+        self.open.get(usize::from(self.of(hash))).is_some_and(Cell::get)
     }
 }

@@ -16,6 +16,7 @@ use crate::events::{Event, EventStream};
 use crate::message::{BoxError, VirtualActor};
 use crate::remote::{Connector, DirectoryLocator, Locator, Service, Services, StaticLocator};
 use crate::settings::NodeSettings;
+use crate::sharding::Sharding;
 
 /// A node in the making.
 pub struct NodeBuilder {
@@ -105,6 +106,39 @@ impl NodeBuilder {
         self
     }
 
+    /// Hosts actors of type `A` as `sharding` says.
+    #[must_use]
+    pub fn shard<A: VirtualActor>(mut self, sharding: Sharding<A>) -> Self {
+        let factory = sharding.settle(&mut self.settings);
+        self.kinds.push(Arc::new(TypedKind::<A>::new(factory)));
+        self
+    }
+
+    /// Hosts the one actor of type `A` that the cluster is to have, made by `Default`: it lives on one of the nodes that
+    /// are told this, without being asked, and moves to another if that one goes. [`Node::singleton`] sends to it.
+    #[must_use]
+    pub fn singleton<A: VirtualActor + Default>(self) -> Self {
+        self.singleton_with(|_, _| A::default())
+    }
+
+    /// The same for an actor that `factory` makes.
+    #[must_use]
+    pub fn singleton_with<A: VirtualActor>(
+        mut self,
+        factory: impl Fn(&ActorId, &Node) -> A + Send + Sync + 'static,
+    ) -> Self {
+        let factory = Arc::new(move |id: &ActorId, node: &Node| Ok(factory(id, node)));
+        self.kinds.push(Arc::new(TypedKind::<A>::singleton(factory)));
+        self
+    }
+
+    /// Knows the one actor of type `A` that the cluster has, but hosts it never.
+    #[must_use]
+    pub fn remote_singleton<A: VirtualActor>(mut self) -> Self {
+        self.kinds.push(Arc::new(TypedKind::<A>::singleton_elsewhere()));
+        self
+    }
+
     /// Knows actors of type `A`, but hosts none: messages go to the node that does.
     #[must_use]
     pub fn remote_actor<A: VirtualActor>(mut self) -> Self {
@@ -156,8 +190,7 @@ impl NodeBuilder {
             if kinds.iter().any(|known| *known.kind() == name) {
                 return Err(StartError::KindTwice { kind: spec.name().to_owned() });
             }
-            let idle_after = self.settings.idle_after(spec.name());
-            kinds.push(Arc::new(KindShared::new(index, (namespace, name), idle_after, Arc::clone(spec))));
+            kinds.push(Arc::new(KindShared::new(index, (namespace, name), &self.settings, Arc::clone(spec))));
         }
         Ok(kinds)
     }

@@ -2,6 +2,7 @@
 
 use archipelago_protocol::contract::DirectoryError;
 use archipelago_protocol::identity::ActorIdError;
+use archipelago_protocol::placement::KindLayout;
 
 use crate::env::EnvironmentError;
 
@@ -33,6 +34,16 @@ pub enum StartError {
         first: String,
         /// The other.
         second: String,
+    },
+    /// The cluster divides a kind in another way: its nodes would own the same actors under different keys.
+    #[error("kind {kind} has {ours} here, but {theirs} in this cluster: all nodes must divide a kind alike")]
+    Layout {
+        /// The kind.
+        kind: String,
+        /// What this node was told.
+        ours: KindLayout,
+        /// What the directory has.
+        theirs: KindLayout,
     },
     /// The environment has no place to run the node.
     #[error(transparent)]

@@ -68,7 +68,7 @@ impl Node {
         F: Future<Output = ()> + 'static,
     {
         let node = self.shared();
-        let arbiter = node.arbiter_of(actor.id()?.stable_hash());
+        let arbiter = actor.arbiter_of(node)?;
         // Always through the queue: on the present arbiter, too, the task must belong to the node.
         node.enter_work(arbiter, move |local| {
             if !local.is_closed() {

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use archipelago_protocol::hash::HashPrefix;
 use archipelago_protocol::identity::{Kind, Namespace};
 use archipelago_protocol::message::WireId;
+use archipelago_protocol::placement::{KindLayout, ShardCount};
 use archipelago_protocol::time::Millis;
 
 use crate::catalog::{AnyKind, Factory, KindCatalog, MessageTable};
 use crate::message::VirtualActor;
+use crate::settings::NodeSettings;
 
 /// A kind as all arbiters of the node see it.
 pub(crate) struct KindShared {
@@ -19,6 +21,8 @@ pub(crate) struct KindShared {
     /// The hash of namespace and kind, to be continued with a key.
     prefix: HashPrefix,
     idle_after: Millis,
+    layout: KindLayout,
+    hosted: bool,
     spec: Arc<dyn KindSpec>,
 }
 
@@ -29,6 +33,8 @@ pub(crate) trait KindSpec: Send + Sync {
     fn messages(&self) -> Vec<MessageEntry>;
     /// Whether this node is to host actors of the kind.
     fn hosted(&self) -> bool;
+    /// Whether a cluster has one actor of the kind.
+    fn singleton(&self) -> bool;
 }
 
 /// One message of a kind.
@@ -42,18 +48,30 @@ pub(crate) struct MessageEntry {
 /// The kind of actors of type `A`.
 pub(crate) struct TypedKind<A: VirtualActor> {
     factory: Option<Factory<A>>,
+    singleton: bool,
     messages: Arc<MessageTable<A>>,
     actor: PhantomData<fn() -> A>,
 }
 
 impl<A: VirtualActor> TypedKind<A> {
     pub(crate) fn new(factory: Factory<A>) -> Self {
-        Self { factory: Some(factory), messages: Arc::new(MessageTable::of_actor()), actor: PhantomData }
+        Self { factory: Some(factory), singleton: false, ..Self::elsewhere() }
+    }
+
+    /// A kind of which a cluster has one actor, which other nodes host.
+    pub(crate) fn singleton_elsewhere() -> Self {
+        Self { singleton: true, ..Self::elsewhere() }
+    }
+
+    /// A kind of which a cluster has one actor.
+    pub(crate) fn singleton(factory: Factory<A>) -> Self {
+        Self { singleton: true, ..Self::new(factory) }
     }
 
     /// A kind that other nodes host.
     pub(crate) fn elsewhere() -> Self {
-        Self { factory: None, messages: Arc::new(MessageTable::of_actor()), actor: PhantomData }
+        let messages = Arc::new(MessageTable::of_actor());
+        Self { factory: None, singleton: false, messages, actor: PhantomData }
     }
 }
 
@@ -74,22 +92,37 @@ impl<A: VirtualActor> KindSpec for TypedKind<A> {
     fn hosted(&self) -> bool {
         self.factory.is_some()
     }
+
+    fn singleton(&self) -> bool {
+        self.singleton
+    }
 }
 
 impl KindShared {
     pub(crate) fn new(
         index: u32,
         (namespace, name): (&Namespace, Kind),
-        idle_after: Millis,
+        settings: &NodeSettings,
         spec: Arc<dyn KindSpec>,
     ) -> Self {
         let prefix = HashPrefix::of(&[namespace.as_str(), name.as_str()]);
-        Self { index, name, prefix, idle_after, spec }
+        let (idle_after, layout) = if spec.singleton() {
+            (Millis::MAX, KindLayout::sharded(ShardCount::ONE))
+        } else {
+            (settings.idle_after(name.as_str()), settings.layout_of(name.as_str()))
+        };
+        let hosted = spec.hosted() && settings.may_host(name.as_str());
+        Self { index, name, prefix, idle_after, layout, hosted, spec }
     }
 
     /// Whether this node may own shards of it.
     pub(crate) fn is_hosted(&self) -> bool {
-        self.spec.hosted()
+        self.hosted
+    }
+
+    /// Whether the cluster has one actor of it.
+    pub(crate) fn is_singleton(&self) -> bool {
+        self.spec.singleton()
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -107,6 +140,17 @@ impl KindShared {
 
     pub(crate) const fn index(&self) -> u32 {
         self.index
+    }
+
+    /// How its actors are divided.
+    pub(crate) const fn layout(&self) -> KindLayout {
+        self.layout
+    }
+
+    /// The shard of the actor with this hash.
+    #[inline]
+    pub(crate) const fn shard_of(&self, hash: u64) -> u16 {
+        self.layout.shards().shard_of(hash)
     }
 
     pub(crate) const fn idle_after(&self) -> Millis {

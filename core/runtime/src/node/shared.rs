@@ -18,7 +18,7 @@ use crate::cluster::Members;
 use crate::env::Environment;
 use crate::events::{DeadLetter, Event, EventStream, RemoteDeadLetter};
 use crate::named::NamedActors;
-use crate::remote::{Peer, Remoting, Services};
+use crate::remote::{Peer, Remoting, Services, Shard};
 use crate::session::SessionState;
 use crate::settings::NodeSettings;
 use crate::watch::Watches;
@@ -46,23 +46,20 @@ pub(crate) struct NodeShared {
     pub(super) successor: OnceLock<Arc<NodeShared>>,
 }
 
-/// The shard of the actors with this hash: the same on every node.
-pub(crate) const fn shard_of(hash: u64) -> u16 {
-    (hash % SHARDS) as u16
-}
-
 /// The arbiter, of `count`, that hosts the actors of a shard: the same on every node.
 pub(crate) fn arbiter_of_shard(count: usize, shard: u16) -> u16 {
     u16::try_from(usize::from(shard) % count.max(1)).unwrap_or(0)
 }
 
-/// Shards per kind.
-pub(crate) const SHARDS: u64 = 256;
-
 impl NodeShared {
-    /// The arbiter that hosts the actors with this hash.
-    pub(crate) fn arbiter_of(&self, hash: u64) -> u16 {
-        arbiter_of_shard(self.arbiters.len(), shard_of(hash))
+    /// The shard of the actor of a kind.
+    pub(crate) fn shard(&self, kind: u32, hash: u64) -> Shard {
+        Shard { kind, number: self.kinds.get(kind as usize).map_or(0, |kind| kind.shard_of(hash)) }
+    }
+
+    /// The arbiter that hosts the actor of a kind.
+    pub(crate) fn arbiter_of(&self, kind: u32, hash: u64) -> u16 {
+        self.arbiter_of_shard(self.shard(kind, hash).number)
     }
 
     /// The arbiter that hosts the actors of a shard.
@@ -150,7 +147,7 @@ impl NodeShared {
 
     /// Asks one actor to leave.
     pub(crate) fn leave(&self, kind: u32, target: Target, reason: DeactivateReason) {
-        let index = self.arbiter_of(target.hash);
+        let index = self.arbiter_of(kind, target.hash);
         let asked = self.on_arbiter(index, move |local| {
             if let Some(kind) = local.any_kind(kind) {
                 kind.leave(&target, reason);

@@ -7,7 +7,7 @@ use archipelago_protocol::contract::Directory;
 use archipelago_protocol::identity::{Kind, Namespace, NodeId};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{Gate, KindShared, Lives, NodeShared, StartError, guard};
+use super::{Gate, KindShared, Lives, NodeShared, StartError, guard, layouts};
 use crate::arbiter::{self, ArbiterShared, Entry, Presence};
 use crate::cluster::Members;
 use crate::env::{ArbiterMain, ArbiterRole, Departure, Environment, Stay};
@@ -82,6 +82,10 @@ impl Life {
         let (entries, stay) = self.birth.take().unwrap_or_else(|| (Vec::new(), Stay::begin().0));
         session::start(&self.node, &stay).await?;
         session::opened(&self.node).await?;
+        if let Err(error) = layouts::settle(&self.node).await {
+            session::close(&self.node).await;
+            return Err(error);
+        }
         for (index, entries) in (0_u16..).zip(entries) {
             if let Err(error) = start_arbiter(&self.node, index, entries, &stay).await {
                 session::close(&self.node).await;

@@ -19,8 +19,8 @@ use crate::arbiter::ArbiterLocal;
 use crate::call::{AnswerSender, Call, CallOptions};
 use crate::catalog::{Job, JobHead, ReplyTo, Target, TypedJob};
 use crate::message::{AcceptedBy, VirtualActor};
-use crate::node::{Node, NodeShared, shard_of};
-use crate::remote::{Shard, TypedOutbound};
+use crate::node::{Node, NodeShared};
+use crate::remote::TypedOutbound;
 use crate::watch::{At, Watch, WatchTarget};
 
 /// The actor of type `A` with a certain key, wherever it lives and whether or not it is active.
@@ -138,6 +138,12 @@ impl<A: VirtualActor> ActorRef<A> {
         watch(&self.binding).await
     }
 
+    /// The arbiter of `node` that would host it.
+    pub(crate) fn arbiter_of(&self, node: &NodeShared) -> Result<u16, CallError> {
+        let route = self.binding.route()?;
+        Ok(node.arbiter_of(route.kind, route.target.hash))
+    }
+
     /// Whether messages can get on their way.
     pub(crate) fn usable(&self) -> Result<(), CallError> {
         self.binding.route().map(|_| ())
@@ -158,7 +164,7 @@ pub(super) async fn watch(binding: &Binding) -> Result<Watch, CallError> {
     let route = binding.route()?.in_present_life();
     let id = &route.target.id;
     let target = WatchTarget::Actor(id.kind().as_str().to_owned(), id.key().as_str().to_owned());
-    let shard = Shard { kind: route.kind, number: shard_of(route.target.hash) };
+    let shard = route.node.shard(route.kind, route.target.hash);
     Watch::begin(route.node, target, At::Shard(shard)).await
 }
 

@@ -105,7 +105,7 @@ fn way(target: &Target, node: &Arc<NodeShared>) -> Result<Way, CallError> {
     }
     let kind = node.kind_index(target.id.kind());
     let kind = kind.ok_or_else(|| CallError::UnknownKind { kind: target.id.kind().as_str().into() })?;
-    Ok(Way { node: Arc::clone(node), kind, arbiter: node.arbiter_of(target.hash) })
+    Ok(Way { node: Arc::clone(node), kind, arbiter: node.arbiter_of(kind, target.hash) })
 }
 
 thread_local! {

@@ -15,7 +15,7 @@ use crate::arbiter::ArbiterLocal;
 use crate::call::{AnswerSender, Call, CallOptions};
 use crate::catalog::{Job, JobHead, ReplyTo, Target, TypedJob};
 use crate::message::RemoteMessage;
-use crate::node::{Node, shard_of};
+use crate::node::Node;
 use crate::remote::TypedOutbound;
 
 /// Some actor that takes messages of type `M`. Serialises like an `ActorRef`.
@@ -80,7 +80,7 @@ impl<M: RemoteMessage> Submit<M::Result> for AnyActors<M> {
         caller: Option<AnswerSender<M::Result>>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
-        if on.any_kind(index).is_some_and(|kind| !kind.shards().is_open(shard_of(target.hash))) {
+        if on.any_kind(index).is_some_and(|kind| !kind.shards().is_open_to(target.hash)) {
             return on.post(index, target, head, TypedOutbound::new(self.0, caller));
         }
         submit_here(self.0, index, target, head, caller, on)

@@ -17,7 +17,7 @@ use crate::arbiter::ArbiterLocal;
 use crate::call::{AnswerSender, Call, CallOptions};
 use crate::catalog::{Encoded, JobHead, Target, WayBack};
 use crate::message::VirtualActor;
-use crate::node::{Node, NodeShared, shard_of};
+use crate::node::{Node, NodeShared};
 use crate::remote::{EncodedOutbound, Waiter};
 use crate::watch::Watch;
 
@@ -104,7 +104,7 @@ impl Submit<Bytes> for EncodedMessage {
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
         let id = wire_id(&self.name);
-        if on.any_kind(kind).is_some_and(|kind| !kind.shards().is_open(shard_of(target.hash))) {
+        if on.any_kind(kind).is_some_and(|kind| !kind.shards().is_open_to(target.hash)) {
             let waiter = caller.map(Waiter::of_bytes);
             let (name, codec, payload) = (self.name.into(), self.codec, self.payload);
             let body = EncodedOutbound { id, name, codec, payload, waiter, ended: false };

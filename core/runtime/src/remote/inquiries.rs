@@ -20,7 +20,7 @@ use crate::arbiter::not_serving;
 use crate::call::answer_channel;
 use crate::catalog::{JobHead, Target};
 use crate::env::within;
-use crate::node::{Node, NodeShared, SHARDS, shard_of};
+use crate::node::{Node, NodeShared};
 use crate::placement::place_here;
 use crate::watch::{Begun, WatchWord, hear};
 
@@ -82,7 +82,7 @@ impl Node {
         let node = self.shared();
         let request = RemoteSpawn { kind: kind.to_owned(), key: key.to_owned() };
         if node.is_own_address(address) {
-            return node.spawn_here(&request).await;
+            return node.bring_to_life(kind, key).await;
         }
         inquire(node, address.clone(), SPAWN, &request).await
     }
@@ -181,7 +181,9 @@ pub(super) async fn answer(
             Err(error) => Err(error),
         },
         SPAWN => match decode(&request) {
-            Ok(spawn) => node.spawn_here(&spawn).await.and_then(|spawned| encode(&spawned)),
+            Ok(RemoteSpawn { kind, key }) => {
+                node.bring_to_life(&kind, &key).await.and_then(|spawned| encode(&spawned))
+            }
             Err(error) => Err(error),
         },
         _ => return None,
@@ -198,16 +200,20 @@ impl NodeShared {
         Some(self.path_from_outside(&path))
     }
 
-    async fn spawn_here(self: &Arc<Self>, request: &RemoteSpawn) -> Result<Spawned, CallError> {
-        let RemoteSpawn { kind, key } = request;
-        let unknown = || CallError::UnknownKind { kind: kind.as_str().into() };
+    /// Brings a virtual actor to life on this node, if it owns the actor or nobody does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Node::spawn_at`].
+    pub(crate) async fn bring_to_life(self: &Arc<Self>, kind: &str, key: &str) -> Result<Spawned, CallError> {
+        let unknown = || CallError::UnknownKind { kind: kind.into() };
         let found = self.kinds().iter().find(|known| known.name() == kind).ok_or_else(unknown)?;
         if !found.is_hosted() {
             return Err(not_serving(&format!("kind {kind} is not hosted here")));
         }
         let actor = self.namespace().actor_id_of(found.kind(), key)?;
         let target = Target { hash: actor.stable_hash(), id: actor.clone() };
-        let shard = Shard { kind: found.index(), number: shard_of(target.hash) };
+        let shard = self.shard(found.index(), target.hash);
         let Hint { owner, generation } = place_here(self, shard)
             .await
             .ok_or_else(|| not_serving(&format!("{actor} could not be placed here")))?;
@@ -216,7 +222,7 @@ impl NodeShared {
         }
         let (caller, answer) = answer_channel();
         let (index, head) = (found.index(), self.summons());
-        self.on_arbiter(self.arbiter_of(target.hash), move |on| {
+        self.on_arbiter(self.arbiter_of_shard(shard.number), move |on| {
             if let Some(kind) = on.any_kind(index) {
                 // The caller is told through its way back.
                 let _ = kind.summon(&target, head, caller, on);
@@ -235,7 +241,7 @@ impl NodeShared {
         if self.is_stopping() {
             return Err(not_serving("the node stops"));
         }
-        if u64::from(*number) >= SHARDS {
+        if *number >= found.layout().shards().get() {
             return Err(not_serving(&format!("kind {kind} has no shard {number}")));
         }
         let placed = place_here(self, Shard { kind: found.index(), number: *number }).await;

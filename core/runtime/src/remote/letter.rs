@@ -7,6 +7,7 @@ use archipelago_protocol::hash::stable_hash_parts;
 use archipelago_protocol::identity::{ActorPath, CorrelationId};
 use archipelago_protocol::link::Unsent;
 use archipelago_protocol::message::{CallChain, Codec, Envelope, Extensions, Leg, Target, TypeHint, wire_id};
+use archipelago_protocol::placement::ShardCount;
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 
@@ -141,9 +142,14 @@ fn hash_of(path: &ActorPath) -> u64 {
     stable_hash_parts(&[path.system(), path.path()])
 }
 
+/// The slot of a path's hash; slots are given to arbiters as shards are.
+pub(super) const fn slot_of(hash: u64) -> u16 {
+    ShardCount::DEFAULT.shard_of(hash)
+}
+
 impl NodeShared {
     /// The arbiter whose lanes the messages to a named actor take, so that they stay in order.
     pub(crate) fn arbiter_of_path(&self, path: &ActorPath) -> u16 {
-        self.arbiter_of(hash_of(path))
+        self.arbiter_of_shard(slot_of(hash_of(path)))
     }
 }

@@ -22,7 +22,6 @@ use super::waiter::Waiter;
 use crate::arbiter::ArbiterLocal;
 use crate::call::CallScope;
 use crate::catalog::{JobHead, Target};
-use crate::node::SHARDS;
 
 /// What one arbiter has refused, and to whom.
 #[derive(Default)]
@@ -236,8 +235,8 @@ impl ArbiterLocal {
     pub(crate) fn wanted_by_chance(self: &Rc<Self>, shard: ShardRef, generation: Generation) {
         let kind = self.node().kinds().get(usize::from(shard.kind));
         let hosted = kind.is_some_and(|kind| kind.is_hosted());
-        let ours =
-            u64::from(shard.number) < SHARDS && self.node().arbiter_of_shard(shard.number) == self.index();
+        let exists = kind.is_some_and(|kind| shard.number < kind.layout().shards().get());
+        let ours = exists && self.node().arbiter_of_shard(shard.number) == self.index();
         if generation == Generation::new(0) && hosted && ours && !self.is_draining() {
             self.want_shard(of_ours(shard), None);
         }

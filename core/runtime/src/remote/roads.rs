@@ -18,12 +18,12 @@ use archipelago_protocol::peer::{Backoff, Seat};
 use archipelago_protocol::time::Millis;
 
 use super::lane::Lane;
-use super::letter::Letter;
+use super::letter::{Letter, slot_of};
 use super::letter_out::{self, Unwritten};
 use super::peer::Peer;
 use super::waiter::Waiter;
 use crate::arbiter::ArbiterLocal;
-use crate::node::{NodeShared, shard_of};
+use crate::node::NodeShared;
 
 /// The roads of one arbiter, by where they lead.
 #[derive(Default)]
@@ -132,7 +132,7 @@ impl ArbiterLocal {
         letter: Letter,
     ) -> Result<(), (Box<Letter>, CallError)> {
         let hash = letter.hash();
-        let Some(lane) = self.lane_of(address, peer, peer.seat_of(shard_of(hash))) else {
+        let Some(lane) = self.lane_of(address, peer, peer.seat_of(slot_of(hash))) else {
             let reason = "the node has no transport".into();
             return Err((Box::new(letter), CallError::NoRoute { reason }));
         };

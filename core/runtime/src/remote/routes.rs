@@ -22,7 +22,7 @@ use super::transfers::Hold;
 use crate::arbiter::{ArbiterLocal, not_serving};
 use crate::catalog::{JobHead, Target};
 use crate::mutants::{Mutant, broken};
-use crate::node::{NodeShared, shard_of};
+use crate::node::NodeShared;
 use crate::placement::{Found, seek};
 
 /// The routes of one arbiter.
@@ -69,7 +69,7 @@ impl ArbiterLocal {
         if let Err(error) = self.may_leave(kind, &head) {
             return Err(refuse_body(&mut body, error));
         }
-        let shard = Shard { kind, number: shard_of(target.hash) };
+        let shard = self.node().shard(kind, target.hash);
         if let Some(open) = self.open_route(shard)
             && !self.transfers().holds_up(shard, target)
         {

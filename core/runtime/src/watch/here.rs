@@ -16,7 +16,7 @@ use super::{Begun, WatchTarget};
 use crate::arbiter::ArbiterLocal;
 use crate::catalog::Target;
 use crate::named::AnyDoor;
-use crate::node::{NodeShared, shard_of};
+use crate::node::NodeShared;
 
 /// Who is told about something on this node.
 pub(super) enum Listener {
@@ -82,7 +82,7 @@ impl ArbiterLocal {
     /// Watches the present activation of an actor, if there is one here.
     fn watch_actor(&self, kind: u32, target: &Target, listener: Listener) -> Begun {
         let Some(catalog) = self.any_kind(kind).filter(|_| !self.is_closed()) else { return Begun::NotHere };
-        if catalog.shards().served(shard_of(target.hash)).is_none() {
+        if catalog.shards().served(catalog.shards().of(target.hash)).is_none() {
             return Begun::NotHere;
         }
         if !catalog.is_active(target) {
@@ -133,7 +133,7 @@ async fn begin_actor(
     let id = node.namespace().actor_id_of(found.kind(), key)?;
     let (index, target) = (found.index(), Target { hash: id.stable_hash(), id });
     let (begun, has_begun) = oneshot::channel();
-    node.on_arbiter(node.arbiter_of(target.hash), move |on: &Rc<ArbiterLocal>| {
+    node.on_arbiter(node.arbiter_of(index, target.hash), move |on: &Rc<ArbiterLocal>| {
         // Whoever asked may have given up.
         let _ = begun.send(on.watch_actor(index, &target, listener));
     })?;
