@@ -5,7 +5,7 @@
     reason = "a test that cannot go on panics, and waits"
 )]
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -202,7 +202,7 @@ async fn a_full_lane_refuses_with_its_bound() {
 struct Liar {
     truth: Arc<OnceLock<(NodeId, NodeAddress, Generation)>>,
     wrong: Arc<OnceLock<(NodeId, NodeAddress)>>,
-    lied: AtomicBool,
+    asked: AtomicUsize,
 }
 
 #[async_trait::async_trait]
@@ -214,7 +214,7 @@ impl Locator for Liar {
     async fn look_up(&self, _: &OwnedKey) -> Result<Option<Location>, DirectoryError> {
         let (owner, _, generation) = self.truth.get().unwrap();
         let (wrong, _) = self.wrong.get().unwrap();
-        if self.lied.swap(true, Ordering::Relaxed) {
+        if self.asked.fetch_add(1, Ordering::Relaxed) > 0 {
             return Ok(Some(Location { at: Place::Node(*owner), generation: *generation }));
         }
         Ok(Some(Location { at: Place::Node(*wrong), generation: Generation::new(0) }))
@@ -228,22 +228,23 @@ impl Locator for Liar {
 }
 
 /// A node that was told wrongly where the scribes live, the wrong node, and the right one.
-async fn misled() -> [Node; 3] {
+async fn misled() -> ([Node; 3], Arc<Liar>) {
     let store = Arc::new(EmbeddedStore::default());
     let owner = node(&store).actor::<Scribe>().start().await.unwrap();
     let wrong = node(&store).actor::<Scribe>().start().await.unwrap();
     let generation = owner.actor::<Scribe>("x").send(Note(0)).await.map(|_| Generation::new(0)).unwrap();
-    let liar = Liar { truth: Arc::default(), wrong: Arc::default(), lied: AtomicBool::new(false) };
+    let liar = Liar { truth: Arc::default(), wrong: Arc::default(), asked: AtomicUsize::new(0) };
     drop(liar.truth.set((owner.id(), owner.address(), generation)));
     drop(liar.wrong.set((wrong.id(), wrong.address())));
-    let caller = node(&store).remote_actor::<Scribe>().locator(Arc::new(liar)).start().await.unwrap();
-    [caller, wrong, owner]
+    let liar = Arc::new(liar);
+    let caller = node(&store).remote_actor::<Scribe>().locator(Arc::clone(&liar) as _);
+    ([caller.start().await.unwrap(), wrong, owner], liar)
 }
 
-/// Proves: R236, R241, R445, R452
+/// Proves: R215, R236, R241, R445, R452
 #[actix::test]
 async fn messages_to_the_wrong_node_come_back_and_reach_the_right_one_in_order() {
-    let [caller, wrong, owner] = misled().await;
+    let ([caller, wrong, owner], _) = misled().await;
     let scribe = caller.actor::<Scribe>("l");
     let asks: Vec<_> = (0..200)
         .filter_map(|n| {
@@ -260,10 +261,27 @@ async fn messages_to_the_wrong_node_come_back_and_reach_the_right_one_in_order()
     stop([caller, wrong, owner]).await;
 }
 
+/// Where a shard is owned is looked up once, and once more after the answer turned out to be wrong; then every message finds
+/// its way by what the node knows.
+///
+/// Proves: R207, R209, R210
+#[actix::test]
+async fn a_known_route_asks_nobody() {
+    let ([caller, wrong, owner], liar) = misled().await;
+    let scribe = caller.actor::<Scribe>("l");
+    scribe.send_with(Note(0), within(10_000)).await.unwrap();
+    let asked = liar.asked.load(Ordering::Relaxed);
+    for n in 1..500 {
+        assert_eq!(scribe.send(Note(n)).await, Ok(n + 1));
+    }
+    assert_eq!(liar.asked.load(Ordering::Relaxed), asked, "{asked} before");
+    stop([caller, wrong, owner]).await;
+}
+
 /// Proves: R236, R452
 #[actix::test]
 async fn a_large_message_to_the_wrong_node_reaches_the_right_one_at_its_place() {
-    let [caller, wrong, owner] = misled().await;
+    let ([caller, wrong, owner], _) = misled().await;
     let scribe = caller.actor::<Scribe>("l");
     scribe.tell(Note(1)).unwrap();
     let first = scribe.send_with(LongNote(2, vec![7; 3 << 20]), within(20_000));
