@@ -120,7 +120,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 92] = [
+static KEYS: [Key; 93] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -135,6 +135,7 @@ static KEYS: [Key; 92] = [
     Key::of::<NonZeroU32>(&["calls", "ingress"]),
     Key::of::<Idle>(&["actors", "idle_after"]),
     Key::of::<Idle>(&["actors", "kinds", ANY, "idle_after"]),
+    Key::of::<NonZeroU32>(&["actors", "max_active"]),
     Key::of::<Placement>(&["actors", "placement"]),
     Key::of::<Placement>(&["actors", "kinds", ANY, "placement"]),
     Key::of::<Span>(&["membership", "gossip"]),

@@ -110,10 +110,7 @@ impl StateStore for StoreStateStore {
 }
 
 /// The state in a record that `generation` may still replace.
-fn unfenced(
-    found: Option<&Record>,
-    generation: Generation,
-) -> Result<Option<StoredState>, StateStoreError> {
+fn unfenced(found: Option<&Record>, generation: Generation) -> Result<Option<StoredState>, StateStoreError> {
     let Some(record) = found else { return Ok(None) };
     let value = decode(record)?;
     if value.generation > generation {

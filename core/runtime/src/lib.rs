@@ -21,6 +21,7 @@ mod refs;
 mod remote;
 mod session;
 mod settings;
+mod state;
 mod watch;
 
 pub use activation::Activation;
@@ -43,4 +44,5 @@ pub use remote::{
     RemoteSettings, SendRemote, Service, Spawned, StaticLocator, SubscribeInbound, TransportActor,
 };
 pub use settings::NodeSettings;
+pub use state::{Persistence, Persistent, Saving, StateError};
 pub use watch::Watch;

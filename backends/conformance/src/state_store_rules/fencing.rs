@@ -19,8 +19,7 @@ pub async fn load_fences_before_it_reads(f: StateStoreFixture) {
     f.save(BOB, 1, "old").await;
     for generation in 2..20 {
         let late = format!("late {generation}");
-        let (loaded, saved) =
-            join(f.try_load(BOB, generation), f.try_save(BOB, generation - 1, &late)).await;
+        let (loaded, saved) = join(f.try_load(BOB, generation), f.try_save(BOB, generation - 1, &late)).await;
         let shown = loaded.expect("a newer generation loads");
         let stands = f.load(BOB, generation).await;
         assert_eq!(stands, shown, "generation {generation}: nothing lands after the load");

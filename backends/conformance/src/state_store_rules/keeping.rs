@@ -35,7 +35,8 @@ pub async fn load_shows_the_last_save(f: StateStoreFixture) {
 
 /// Nothing that happens to one actor's state is seen in another's.
 pub async fn actors_are_apart(f: StateStoreFixture) {
-    let others = [BOB, "bank::Account/alice2", "bank::Account/alic", "shop::Account/alice", "bank::Cart/alice"];
+    let others =
+        [BOB, "bank::Account/alice2", "bank::Account/alic", "shop::Account/alice", "bank::Cart/alice"];
     f.load(ALICE, 9).await;
     f.save(ALICE, 9, "of alice").await;
     for other in others {

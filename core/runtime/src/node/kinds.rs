@@ -29,6 +29,8 @@ pub(crate) trait KindSpec: Send + Sync {
     fn messages(&self) -> Vec<MessageEntry>;
     /// Whether this node is to host actors of the kind.
     fn hosted(&self) -> bool;
+    /// Whether its actors keep their state between activations.
+    fn persistent(&self) -> bool;
 }
 
 /// One message of a kind.
@@ -73,6 +75,10 @@ impl<A: VirtualActor> KindSpec for TypedKind<A> {
 
     fn hosted(&self) -> bool {
         self.factory.is_some()
+    }
+
+    fn persistent(&self) -> bool {
+        A::PERSISTENCE.is_some()
     }
 }
 
