@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use archipelago_embedded::EmbeddedStore;
+use archipelago_protocol::contract::StateStore;
 use archipelago_protocol::identity::ActorId;
 use archipelago_protocol::membership::{LeaderProvider, LeaderRule, SplitBrain, SplitStrategy};
 use archipelago_runtime::env::{Environment, HostEnvironment, Threads};
@@ -30,6 +31,7 @@ pub struct Builder {
     loader: Loader,
     settings: Option<Settings>,
     store: Option<Arc<EmbeddedStore>>,
+    states: Option<Arc<dyn StateStore>>,
     threads: Option<Threads>,
     split_brain: Option<SplitStrategy>,
     leader: Option<LeaderRule>,
@@ -44,6 +46,7 @@ impl Builder {
             loader: Loader::new(),
             settings: None,
             store: None,
+            states: None,
             threads: None,
             split_brain: None,
             leader: None,
@@ -90,6 +93,14 @@ impl Builder {
     #[must_use]
     pub fn embedded_store(mut self, store: Arc<EmbeddedStore>) -> Self {
         self.store = Some(store);
+        self
+    }
+
+    /// Keeps the states of persistent actors in `states` instead of in the store that `backend.kind` chose. The same on all
+    /// nodes of a cluster.
+    #[must_use]
+    pub fn state_store(mut self, states: Arc<dyn StateStore>) -> Self {
+        self.states = Some(states);
         self
     }
 
@@ -194,6 +205,7 @@ impl Builder {
         node.membership.leader = self.leader.unwrap_or(node.membership.leader);
         let builder = NodeBuilder::new(env, Arc::clone(&backing.directory))
             .namespace(settings.namespace.as_str())
+            .state_store(self.states.unwrap_or_else(|| Arc::clone(&backing.states)))
             .settings(node);
         let builder = backing.take_part(builder);
         let builder = self.kinds.into_iter().fold(builder, |builder, add| add(builder));

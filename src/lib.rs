@@ -10,7 +10,7 @@
 //! - [`BuildNode::builder`] starts a [`Node`]; [`config`] says what it can be told, and which transport it uses
 //!   (cargo features `quic` and `tcp`) and which store (`etcd`, `nats` and `foundationdb`; one in memory is always there).
 //! - [`ActorRef`] sends; [`CallError::outcome`] tells a failed caller whether the handler may have run.
-//! - [`Lifecycle`] runs code when an actor comes and goes.
+//! - [`Lifecycle`] runs code when an actor comes and goes; [`Persistent`] keeps its state in between.
 
 mod builder;
 pub mod config;
@@ -31,9 +31,9 @@ pub use archipelago_protocol::watch::Termination;
 pub use archipelago_runtime::{
     AcceptedBy, Activation, ActorRef, BoxError, Call, CallOptions, DeadLetter, Event, EventStream,
     InboundMessage, Lifecycle, MessageEnvelope, MessageRef, MessageTable, NameError, NamedActor, NamedRef,
-    NamedTable, Node, Notice, RemoteDeadLetter, RemoteMessage, SendRemote, ShardEnvelope, ShardRegion,
-    Sharding, Spawned, StartError, StopError, SubscribeInbound, Subscription, TransportActor, UntypedRef,
-    VirtualActor, Watch, env, in_call, remaining,
+    NamedTable, Node, Notice, Persistent, RemoteDeadLetter, RemoteMessage, Saving, SendRemote, ShardEnvelope,
+    ShardRegion, Sharding, Spawned, StartError, StateError, StopError, SubscribeInbound, Subscription,
+    TransportActor, UntypedRef, VirtualActor, Watch, env, in_call, remaining,
 };
 pub use builder::{BuildNode, Builder};
 pub use error::Error;
@@ -45,9 +45,16 @@ pub mod membership {
     };
 }
 
+/// What a store of your own for the states of actors must be. Its rules are the suite `state_store_conformance` of
+/// `archipelago-backend-conformance`.
+pub mod state {
+    pub use archipelago_protocol::contract::{Schema, StateStore, StateStoreError, StoredState};
+    pub use archipelago_protocol::identity::{ActorId, Generation};
+}
+
 /// The embedded backend: a store in memory, for one process.
 pub mod embedded {
-    pub use archipelago_embedded::{EmbeddedConfig, EmbeddedStore};
+    pub use archipelago_embedded::{EmbeddedConfig, EmbeddedStateStore, EmbeddedStore, state_store};
 }
 
 /// For the code that the macros write. No part of the public interface.

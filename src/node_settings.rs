@@ -27,6 +27,7 @@ pub(crate) fn node_settings(settings: &Settings, store: String) -> NodeSettings 
         .iter()
         .filter_map(|(kind, own)| Some((kind.clone(), idle(own.idle_after?))))
         .collect();
+    node.max_active = bound(settings.actors.max_active.get());
     node.watches = bound(settings.events.watches.get());
     node.event_queue = bound(settings.events.subscriber_queue.get());
     node.session_ttl = Millis::from_duration(settings.session.ttl());

@@ -13,12 +13,10 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock};
 
-use archipelago_directory::{StoreDirectory, Timer};
-use archipelago_embedded::{
-    CarryError, Courier, EmbeddedConfig, EmbeddedStore, ServedStore, StoreServer, directory,
-};
+use archipelago_directory::{Store, StoreDirectory, StoreStateStore, Timer};
+use archipelago_embedded::{CarryError, Courier, EmbeddedConfig, EmbeddedStore, ServedStore, StoreServer};
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::contract::Directory;
+use archipelago_protocol::contract::{Directory, StateStore};
 use archipelago_protocol::identity::{NodeAddress, NodeId};
 use archipelago_protocol::session::times;
 use archipelago_protocol::time::Millis;
@@ -34,6 +32,8 @@ use crate::config::{BackendKind, Conflict, Fault, Origins, Settings};
 pub(crate) struct Backing {
     /// Through which it owns.
     pub(crate) directory: Arc<dyn Directory>,
+    /// Where its persistent actors keep their states, unless the user has another place for them.
+    pub(crate) states: Arc<dyn StateStore>,
     /// What members tell each other about their store; they refuse each other unless it is the same.
     pub(crate) identity: String,
     part: Part,
@@ -92,15 +92,20 @@ impl Backing {
             None => {
                 let store = given.unwrap_or_default();
                 let identity = own_identity(settings, &store);
-                Self { directory: Arc::new(directory(store, timer)), identity, part: Part::None }
+                Self::on(store, timer, identity, Part::None)
             }
         }
     }
 
     /// A store outside this process, which all nodes reach by themselves.
     #[cfg(any(feature = "etcd", feature = "nats", feature = "foundationdb"))]
-    fn outside(directory: StoreDirectory, identity: String) -> Self {
-        Self { directory: Arc::new(directory), identity, part: Part::None }
+    fn outside(store: Arc<dyn Store>, timer: Arc<dyn Timer>, identity: String) -> Self {
+        Self::on(store, timer, identity, Part::None)
+    }
+
+    fn on(store: Arc<dyn Store>, timer: Arc<dyn Timer>, identity: String, part: Part) -> Self {
+        let states = Arc::new(StoreStateStore::new(Arc::clone(&store)));
+        Self { directory: Arc::new(StoreDirectory::new(store, timer)), states, identity, part }
     }
 
     /// Serves the node's own store. It grants nothing until whatever an earlier process granted has run out.
@@ -120,7 +125,7 @@ impl Backing {
             "this node serves its store to others: for development, the store is gone with this process"
         );
         let identity = served_identity(&settings.transport.own_address());
-        Self { directory: Arc::new(directory(store, timer)), identity, part: Part::Serves(server) }
+        Self::on(store, timer, identity, Part::Serves(server))
     }
 
     fn joined(address: NodeAddress, timer: Arc<dyn Timer>) -> Self {
@@ -130,8 +135,7 @@ impl Backing {
         let store = ServedStore::new(courier, Arc::clone(&timer));
         let node = connector.clone();
         store.on_new_instance(Box::new(move || node.give_up("the served store was started anew")));
-        let directory = Arc::new(StoreDirectory::new(Arc::new(store), timer));
-        Self { directory, identity, part: Part::Joins(connector) }
+        Self::on(Arc::new(store), timer, identity, Part::Joins(connector))
     }
 
     /// Gives the node its part.

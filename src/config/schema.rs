@@ -121,7 +121,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 94] = [
+static KEYS: [Key; 95] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -136,6 +136,7 @@ static KEYS: [Key; 94] = [
     Key::of::<NonZeroU32>(&["calls", "ingress"]),
     Key::of::<Idle>(&["actors", "idle_after"]),
     Key::of::<Idle>(&["actors", "kinds", ANY, "idle_after"]),
+    Key::of::<NonZeroU32>(&["actors", "max_active"]),
     Key::of::<Placement>(&["actors", "placement"]),
     Key::of::<Placement>(&["actors", "kinds", ANY, "placement"]),
     Key::of::<ShardCount>(&["actors", "kinds", ANY, "shards"]),

@@ -146,10 +146,12 @@ impl Default for CallSettings {
 pub struct ActorSettings {
     /// When an idle actor is deactivated.
     pub idle_after: Idle,
-    /// How long `on_activate` may take before the activation is given up.
+    /// How many actors may be active on the node; above it the least recently used go.
+    pub max_active: NonZeroU32,
+    /// How long `on_activate` may take, and the loading of a state before it, until the activation is given up.
     #[serde(with = "span")]
     pub activate_timeout: Duration,
-    /// How long `on_deactivate` may take before it is given up.
+    /// How long `on_deactivate` may take, and the last save of a state beside it, until they are given up.
     #[serde(with = "span")]
     pub deactivate_timeout: Duration,
     /// Which nodes are asked to own actors that nobody owns.
@@ -170,6 +172,7 @@ impl Default for ActorSettings {
     fn default() -> Self {
         Self {
             idle_after: Idle::After(Duration::from_secs(600)),
+            max_active: count::<1_000_000>(),
             activate_timeout: Duration::from_secs(30),
             deactivate_timeout: Duration::from_secs(10),
             placement: Placement::Spread,

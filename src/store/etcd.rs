@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archipelago_directory::{StoreDirectory, Timer};
+use archipelago_directory::Timer;
 use archipelago_etcd::{EtcdConfig, EtcdConfigError, EtcdError, EtcdStore, EtcdTls};
 use archipelago_runtime::env::Environment;
 
@@ -23,7 +23,7 @@ pub(super) async fn backing(
     let connecting = move || async move { EtcdStore::connect(&config, clock).await };
     let connected = home::connect(BackendKind::Etcd, env, connecting).await?;
     let store = connected.map_err(|error| refused(error, origins))?;
-    Ok(Backing::outside(StoreDirectory::new(store, timer), identity))
+    Ok(Backing::outside(store, timer, identity))
 }
 
 fn config(settings: &EtcdSettings) -> EtcdConfig {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archipelago_directory::{StoreDirectory, Timer};
+use archipelago_directory::Timer;
 use archipelago_foundationdb::{
     FoundationDbConfig, FoundationDbConfigError, FoundationDbError, FoundationDbStore,
 };
@@ -22,7 +22,7 @@ pub(super) async fn backing(
     let identity = identity_in(settings, || format!("foundationdb {}", config.prefix));
     let connected = FoundationDbStore::connect(&config, Arc::clone(&timer)).await;
     let store = connected.map_err(|error| refused(error, origins))?;
-    Ok(Backing::outside(StoreDirectory::new(Arc::new(store), timer), identity))
+    Ok(Backing::outside(Arc::new(store), timer, identity))
 }
 
 fn config(settings: &FoundationDbSettings) -> FoundationDbConfig {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use archipelago_directory::{StoreDirectory, Timer};
+use archipelago_directory::Timer;
 use archipelago_nats::{InvalidName, NatsConfig, NatsStore, NatsTls, ServerUrl, StartError};
 use archipelago_runtime::env::Environment;
 
@@ -25,7 +25,7 @@ pub(super) async fn backing(
     let connecting = move || async move { NatsStore::connect(config).await };
     let connected = home::connect(BackendKind::Nats, env, connecting).await?;
     let store = connected.map_err(|error| refused(error, own, origins))?;
-    Ok(Backing::outside(StoreDirectory::new(store, timer), identity))
+    Ok(Backing::outside(store, timer, identity))
 }
 
 /// What the store takes; else the key whose value it does not take.

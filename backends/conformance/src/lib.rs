@@ -1,5 +1,5 @@
-//! The suites that every backend of archipelago passes: one named test per rule of Store, Directory, RoutingTable and
-//! ControlPlane.
+//! The suites that every backend of archipelago passes: one named test per rule of Store, Directory, RoutingTable,
+//! ControlPlane and StateStore.
 //!
 //! A backend writes one function that makes a fresh store and runs a rule on it, and hands it to the macro:
 //!
@@ -10,8 +10,8 @@
 //! archipelago_backend_conformance::store_conformance!(run);
 //! ```
 //!
-//! The rules are plain async functions in [`store_rules`], [`directory_rules`], [`routing_table_rules`] and
-//! [`control_plane_rules`]; each panics when its rule is broken. Those about time, and those that wait for something, go
+//! The rules are plain async functions in [`store_rules`], [`directory_rules`], [`routing_table_rules`],
+//! [`control_plane_rules`] and [`state_store_rules`]; each panics when its rule is broken. Those about time, and those that wait for something, go
 //! by the timer that the fixture was made with, and give up by themselves; the rules of the store alone, which has no
 //! timer, wait for what a watch must deliver: `run` puts a limit on that. None assumes that a watch is immediate.
 //!
@@ -28,6 +28,7 @@ mod faulty;
 pub mod linearizability;
 mod rng;
 pub mod routing_table_rules;
+pub mod state_store_rules;
 pub mod store_rules;
 mod waiting;
 mod world;
@@ -116,6 +117,22 @@ macro_rules! control_plane_conformance {
             control_plane_is_cancel_safe, list_active_holds_the_active_only, list_active_is_sorted_by_version,
             list_active_excludes_ended_leases, an_outage_ends_no_lease, control_plane_watch_starts_with_a_snapshot,
             control_plane_watch_misses_nothing, control_plane_watch_resumes, control_plane_watch_survives_compaction,
+        }
+    };
+}
+
+/// Makes one test per rule of [`StateStore`](archipelago_protocol::contract::StateStore), each named like its rule.
+///
+/// Takes the name of a function in scope, `fn run<F: Future<Output = ()>>(rule: impl FnOnce(StateStoreFixture) -> F)`, which
+/// runs the rule on a [`StateStoreFixture`](state_store_rules::StateStoreFixture) of its own.
+#[macro_export]
+macro_rules! state_store_conformance {
+    ($run:ident) => {
+        $crate::__rules! { $run, state_store_conformance, state_store_rules:
+            load_of_nothing_is_none, load_shows_the_last_save, load_fences_before_it_reads, stale_load_is_refused,
+            stale_save_is_refused, stale_delete_is_refused, same_generation_goes_on, delete_keeps_the_fence,
+            a_save_given_up_never_overtakes, actors_are_apart, too_large_is_refused_before_it_is_sent,
+            state_store_is_cancel_safe,
         }
     };
 }

@@ -22,7 +22,7 @@
 use std::sync::Arc;
 
 use archipelago_directory::{
-    ControlPlaneConfig, StoreControlPlane, StoreDirectory, StoreRoutingTable, Timer,
+    ControlPlaneConfig, StoreControlPlane, StoreDirectory, StoreRoutingTable, StoreStateStore, Timer,
 };
 
 mod client;
@@ -67,4 +67,12 @@ pub fn control_plane(
     config: ControlPlaneConfig,
 ) -> EmbeddedControlPlane {
     StoreControlPlane::new(store, timer, config)
+}
+
+/// The states of actors of this backend.
+pub type EmbeddedStateStore = StoreStateStore;
+
+/// The states of actors above `store`: as lasting as the process.
+pub fn state_store(store: Arc<EmbeddedStore>) -> EmbeddedStateStore {
+    StoreStateStore::new(store)
 }

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use archipelago_backend_conformance::control_plane_rules::ControlPlaneFixture;
 use archipelago_backend_conformance::directory_rules::Fixture;
 use archipelago_backend_conformance::routing_table_rules::RoutingTableFixture;
+use archipelago_backend_conformance::state_store_rules::StateStoreFixture;
 use archipelago_backend_conformance::{
     Faults, FaultyStore, control_plane_conformance, directory_conformance, routing_table_conformance,
-    store_conformance,
+    state_store_conformance, store_conformance,
 };
 use archipelago_directory::{Sleep, Store, Timer};
 use archipelago_embedded::EmbeddedStore;
@@ -46,6 +47,12 @@ fn control_plane<F: Future<Output = ()>>(rule: impl FnOnce(ControlPlaneFixture) 
 }
 
 control_plane_conformance!(control_plane);
+
+fn state_store<F: Future<Output = ()>>(rule: impl FnOnce(StateStoreFixture) -> F) {
+    block_on(rule(StateStoreFixture::new(slow_store(RealTimer::start()))));
+}
+
+state_store_conformance!(state_store);
 
 fn slow_store(timer: RealTimer) -> Arc<dyn Store> {
     let faults = Faults { max_delay: Millis(3), ..Faults::default() };

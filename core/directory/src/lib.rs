@@ -1,9 +1,10 @@
-//! The Store waist, and Directory, RoutingTable and ControlPlane written once above it.
+//! The Store waist, and Directory, RoutingTable, ControlPlane and StateStore written once above it.
 //!
-//! A backend implements [`Store`], a compare-and-swap over single records. [`StoreDirectory`], [`StoreRoutingTable`] and
-//! [`StoreControlPlane`] make a [`Directory`](archipelago_protocol::contract::Directory), a
-//! [`RoutingTable`](archipelago_protocol::contract::RoutingTable) and a
-//! [`ControlPlane`](archipelago_protocol::contract::ControlPlane) of any such store, so that every engine has the same
+//! A backend implements [`Store`], a compare-and-swap over single records. [`StoreDirectory`], [`StoreRoutingTable`],
+//! [`StoreControlPlane`] and [`StoreStateStore`] make a [`Directory`](archipelago_protocol::contract::Directory), a
+//! [`RoutingTable`](archipelago_protocol::contract::RoutingTable), a
+//! [`ControlPlane`](archipelago_protocol::contract::ControlPlane) and a
+//! [`StateStore`](archipelago_protocol::contract::StateStore) of any such store, so that every engine has the same
 //! semantics. Asynchronous but without a runtime: time comes from a [`Timer`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -17,6 +18,7 @@ mod owners;
 mod partitions;
 mod record;
 mod routing_table;
+mod state_store;
 mod store;
 mod timer;
 mod value;
@@ -27,6 +29,7 @@ pub use control_plane::{ControlPlaneConfig, StoreControlPlane, data_center_id};
 pub use directory::StoreDirectory;
 pub use record::{Expect, Guard, Position, Record, RecordId, Seen, Space, Version, Write};
 pub use routing_table::{StoreRoutingTable, table_id};
+pub use state_store::{StoreStateStore, state_id};
 pub use store::{CasAnswer, Change, Read, Records, Store, StoreError, StoreWatch};
 pub use timer::{Sleep, Timer};
 pub use value::{OwnerValue, kind_id, lease_id, node_record_id, owner_id};

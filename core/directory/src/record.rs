@@ -22,11 +22,20 @@ impl Space {
     pub const TABLES: Self = Self("routing");
     /// Records of datacenters, in the control plane's store.
     pub const DATA_CENTERS: Self = Self("dc");
+    /// States of actors between their activations.
+    pub const STATES: Self = Self("state");
 
     /// All spaces that archipelago uses. An engine needs to do nothing for a new one, as long as it takes the name from
     /// [`as_str`](Self::as_str).
-    pub const ALL: [Self; 6] =
-        [Self::LEASES, Self::NODES, Self::OWNERS, Self::KINDS, Self::TABLES, Self::DATA_CENTERS];
+    pub const ALL: [Self; 7] = [
+        Self::LEASES,
+        Self::NODES,
+        Self::OWNERS,
+        Self::KINDS,
+        Self::TABLES,
+        Self::DATA_CENTERS,
+        Self::STATES,
+    ];
 
     /// A space of this name: lower-case letters only, so that every engine can use it in its keys.
     ///

@@ -40,8 +40,8 @@ pub trait Store: Send + Sync + 'static {
         false
     }
 
-    /// The longest value that the engine takes, in bytes. Only routing tables come near it; a longer one is refused
-    /// before it is sent.
+    /// The longest value that the engine takes, in bytes. Only routing tables and states of actors come near it; a
+    /// longer one is refused before it is sent.
     fn max_value(&self) -> usize {
         DEFAULT_MAX_VALUE
     }

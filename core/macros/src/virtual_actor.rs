@@ -18,6 +18,8 @@ struct VirtualActorOptions {
     handles: Handles,
     /// The user implements `Lifecycle`.
     lifecycle: bool,
+    /// The user implements `Persistent`.
+    persistent: bool,
     interleave: Interleave,
 }
 
@@ -44,12 +46,14 @@ impl VirtualActorOptions {
     fn read(input: &DeriveInput) -> Result<Self> {
         let mut seen = Seen::new("#[virtual_actor(..)]", KNOWN);
         let mut root = Root::default();
-        let (mut kind, mut handles, mut lifecycle, mut interleave) = (None, None, false, Interleave::Never);
+        let (mut kind, mut handles, mut interleave) = (None, None, Interleave::Never);
+        let (mut lifecycle, mut persistent) = (false, false);
         read_attributes(&input.attrs, "virtual_actor", |meta| {
             match seen.next(meta)?.as_str() {
                 "handles" => handles = Some(Handles::read(meta)?),
                 "kind" => kind = Some(kind_of_literal(&text(meta)?)?),
                 "lifecycle" => lifecycle = true,
+                "persistent" => persistent = true,
                 "interleave" => interleave = Interleave::read(meta)?,
                 "crate" => root = Root::read(meta)?,
                 _ => return Err(seen.unknown(meta)),
@@ -61,7 +65,7 @@ impl VirtualActorOptions {
             None => kind_of_type(&input.ident)?,
         };
         let handles = handles.ok_or_else(|| Handles::missing(input, "virtual_actor"))?;
-        Ok(Self { root, kind, handles, lifecycle, interleave })
+        Ok(Self { root, kind, handles, lifecycle, persistent, interleave })
     }
 
     fn virtual_actor_impl(&self, input: &DeriveInput) -> TokenStream {
@@ -69,6 +73,12 @@ impl VirtualActorOptions {
         let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
         let (actor, kind) = (&input.ident, &self.kind);
         let interleave = self.interleave.variant();
+        let persistence = self.persistent.then(|| {
+            quote! {
+                const PERSISTENCE: ::core::option::Option<#runtime::Persistence<Self>> =
+                    ::core::option::Option::Some(#runtime::Persistence::of_actor());
+            }
+        });
         let table = Ident::new("table", Span::mixed_site());
         let adds = self.handles.messages().iter().map(|message| {
             let place = message.span();
@@ -81,6 +91,7 @@ impl VirtualActorOptions {
                 const KIND: &'static str = #kind;
                 const INTERLEAVE: #protocol::activation::Interleave =
                     #protocol::activation::Interleave::#interleave;
+                #persistence
 
                 #[allow(unused_variables)]
                 fn messages(#table: &mut #runtime::MessageTable<Self>) {
@@ -170,6 +181,7 @@ const KNOWN: &[&str] = &[
     "handles(..)",
     "kind = \"..\"",
     "lifecycle",
+    "persistent",
     "interleave",
     "interleave = \"read_only\"",
     "crate = \"..\"",
@@ -278,6 +290,21 @@ mod tests {
             struct X;
         ));
         assert!(!with.contains("Lifecycle"), "{with}");
+    }
+
+    #[test]
+    fn a_state_is_kept_only_if_the_user_says_so() {
+        let text = |input: DeriveInput| spelled(&expand(&input).unwrap());
+        let without = text(parse_quote!(
+            #[virtual_actor(handles(A))]
+            struct X;
+        ));
+        assert!(!without.contains("PERSISTENCE"), "{without}");
+        let with = text(parse_quote!(
+            #[virtual_actor(handles(A), persistent)]
+            struct X;
+        ));
+        assert!(with.contains("Persistence::of_actor ()"), "{with}");
     }
 
     #[test]

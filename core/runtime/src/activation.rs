@@ -12,6 +12,7 @@ use crate::catalog::Target;
 use crate::message::VirtualActor;
 use crate::node::{Node, NodeShared};
 use crate::refs::ActorRef;
+use crate::state::{Persistent, Saving, StateError, StateKeeper};
 
 /// One activation of an actor, as `on_activate` gets it. Cheap to clone; keep it to use it later.
 #[derive(Clone)]
@@ -24,6 +25,8 @@ struct Inner {
     kind: u32,
     record: ActivationRecord,
     node: Arc<NodeShared>,
+    /// Only for persistent actors.
+    state: Option<Arc<StateKeeper>>,
 }
 
 impl Activation {
@@ -33,14 +36,18 @@ impl Activation {
         kind: u32,
         generation: Generation,
         node: Arc<NodeShared>,
+        persistent: bool,
     ) -> Self {
+        let states = node.states().filter(|_| persistent);
+        let keeper = |states| Arc::new(StateKeeper::new(&node, states, id.clone(), generation));
+        let state = states.map(keeper);
         let record = ActivationRecord {
             actor: id.clone(),
             node: node.id(),
             generation,
             activated_at_ms: node.env().wall_millis(),
         };
-        Self { inner: Arc::new(Inner { target: Target { id, hash }, kind, record, node }) }
+        Self { inner: Arc::new(Inner { target: Target { id, hash }, kind, record, node, state }) }
     }
 
     /// The actor's id.
@@ -80,6 +87,32 @@ impl Activation {
     pub fn deactivate(&self) {
         let Inner { target, kind, node, .. } = &*self.inner;
         node.leave(*kind, target.clone(), DeactivateReason::Requested);
+    }
+
+    /// Saves the state of the actor, which is taken at once; await the answer before you tell anybody that it is kept.
+    ///
+    /// A later state is never overwritten by an earlier one, whatever the order in which they are awaited. If another node
+    /// has the actor by now, this activation is over and is asked to leave.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError`]; its [`is_unknown`](StateError::is_unknown) says whether the state may be written all the same. The
+    /// actor goes on with the state in memory, and the next save includes what this one missed.
+    pub fn save<A: Persistent>(&self, actor: &A) -> Saving {
+        let Inner { target, state, .. } = &*self.inner;
+        let taken = A::PERSISTENCE.map(|persistence| (persistence.take)(actor));
+        match (state, taken) {
+            (Some(keeper), Some(taken)) if target.id.kind().as_str() == A::KIND => {
+                let here = self.clone();
+                keeper.save(taken).or_if_fenced(move || here.deactivate())
+            }
+            _ => Saving::refused(StateError::NotPersistent { kind: A::KIND }),
+        }
+    }
+
+    /// The stored state of a persistent actor.
+    pub(crate) fn state(&self) -> Option<&Arc<StateKeeper>> {
+        self.inner.state.as_ref()
     }
 
     /// How long the call that is being handled may still take; `None` if it has no deadline.

@@ -65,6 +65,22 @@ pub enum Event {
         /// That node.
         node: NodeId,
     },
+    /// An actor went and its state could not be saved within `actors.deactivate_timeout`: what it did since the last save is
+    /// lost.
+    StateNotSaved {
+        /// The actor's id, as text.
+        actor: String,
+        /// Why, in words.
+        reason: String,
+    },
+    /// More actors are active than `actors.max_active`, and those that are over it have work and cannot go. They are served all
+    /// the same, and go when they can.
+    ActorsOverBound {
+        /// How many are active on the node, roughly.
+        active: usize,
+        /// How many may be.
+        bound: usize,
+    },
     /// A message that nobody waits for could not be delivered.
     DeadLetter(DeadLetter),
     /// A message that nobody waits for could not be delivered to the node of its actor.

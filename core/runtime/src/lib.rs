@@ -22,6 +22,7 @@ mod remote;
 mod session;
 mod settings;
 mod sharding;
+mod state;
 mod watch;
 
 pub use activation::Activation;
@@ -45,4 +46,5 @@ pub use remote::{
 };
 pub use settings::NodeSettings;
 pub use sharding::{ShardEnvelope, ShardRegion, Sharding};
+pub use state::{Persistence, Persistent, Saving, StateError};
 pub use watch::Watch;

@@ -14,6 +14,9 @@ pub(crate) struct ArbiterMeters {
     pub(crate) running_jobs: Gauge,
     pub(crate) pending_calls: Gauge,
     pub(crate) ingress: Gauge,
+    /// Active actors that `actors.max_active` has no room for and that have work.
+    pub(crate) over_bound: Gauge,
+    pub(crate) room_looks: Counter,
 }
 
 impl ArbiterMeters {
@@ -26,7 +29,9 @@ impl ArbiterMeters {
             open_jobs: gauge!("archipelago_open_jobs", "arbiter" => arbiter.clone()),
             running_jobs: gauge!("archipelago_running_jobs", "arbiter" => arbiter.clone()),
             pending_calls: gauge!("archipelago_pending_calls", "arbiter" => arbiter.clone()),
-            ingress: gauge!("archipelago_ingress_entries", "arbiter" => arbiter),
+            ingress: gauge!("archipelago_ingress_entries", "arbiter" => arbiter.clone()),
+            over_bound: gauge!("archipelago_actors_over_bound", "arbiter" => arbiter.clone()),
+            room_looks: counter!("archipelago_room_looks_total", "arbiter" => arbiter),
         }
     }
 }
@@ -60,6 +65,7 @@ impl KindMeters {
             Some(DeactivateReason::Panicked) => "panicked",
             Some(DeactivateReason::NodeStopping) => "node_stopping",
             Some(DeactivateReason::ActivationFailed) => "activation_failed",
+            Some(DeactivateReason::Evicted) => "evicted",
             _ => "other",
         };
         counter!("archipelago_deactivations_total", "kind" => self.kind.clone(), "reason" => reason)

@@ -39,9 +39,11 @@ pub struct NodeSettings {
     pub idle_after: Millis,
     /// The same for single kinds.
     pub idle_after_by_kind: BTreeMap<String, Millis>,
-    /// How long `on_activate` may take. Default 30 s.
+    /// How many actors may be active on the node; above it the least recently used go. Default 1,000,000.
+    pub max_active: usize,
+    /// How long `on_activate` may take, and the loading of a state before it. Default 30 s.
     pub activate_timeout: Millis,
-    /// How long `on_deactivate` may take. Default 10 s.
+    /// How long `on_deactivate` may take, and the last save of a state beside it. Default 10 s.
     pub deactivate_timeout: Millis,
     /// How many events a slow subscriber may be behind. Default 1,024.
     pub event_queue: usize,
@@ -107,6 +109,7 @@ impl Default for NodeSettings {
             ingress: 65_536,
             idle_after: Millis(600_000),
             idle_after_by_kind: BTreeMap::new(),
+            max_active: 1_000_000,
             activate_timeout: Millis(30_000),
             deactivate_timeout: Millis(10_000),
             event_queue: 1_024,

@@ -231,10 +231,10 @@ impl World {
         let transport = self.inner.network.as_ref().map(|network| network.transport(index));
         let env = SimEnvironment::new(self.inner.truth, ppm, self.random()).with_transport(transport);
         let env = Arc::new(env);
-        let directory = self.inner.stores.directory(&env, self.random());
+        let (directory, states) = self.inner.stores.way(&env, self.random());
         self.inner.lives.set(self.inner.lives.get() + 1);
         self.record("start", index as u64, self.inner.lives.get());
-        let builder = self.builder(index, &env, directory);
+        let builder = self.builder(index, &env, directory).state_store(states);
         let started = build(builder, &env).start().await;
         self.record("started", index as u64, u64::from(started.is_ok()));
         let node = match started {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archipelago_backend_conformance::{Faults, FaultyStore, Rng};
-use archipelago_directory::{Space, Store, StoreDirectory};
+use archipelago_directory::{Space, Store, StoreDirectory, StoreStateStore};
 use archipelago_embedded::EmbeddedStore;
-use archipelago_protocol::contract::Directory;
+use archipelago_protocol::contract::{Directory, StateStore};
 use archipelago_protocol::identity::NodeId;
 use archipelago_protocol::session::{EndReason, Lease, LeaseVersion, times};
 use archipelago_protocol::time::Millis;
@@ -44,14 +44,20 @@ impl Stores {
         Self { inner, beats, ways, faults, truth, observer, late_applied }
     }
 
-    /// A new way to the store for the node that lives in `env`.
-    pub(crate) fn directory(&self, env: &Arc<SimEnvironment>, seed: u64) -> Arc<dyn Directory> {
+    /// A new way to the store, for the node that lives in `env`.
+    pub(crate) fn way(
+        &self,
+        env: &Arc<SimEnvironment>,
+        seed: u64,
+    ) -> (Arc<dyn Directory>, Arc<dyn StateStore>) {
         let timer = Arc::new(EnvironmentTimer(Arc::clone(env) as Arc<dyn Environment>));
         let way = FaultyStore::new(Arc::clone(&self.inner), timer.clone(), seed, self.faults.get());
         let way = Arc::new(way);
         self.ways.borrow_mut().push(Arc::clone(&way));
         let tap = Tap { inner: way, beats: Arc::clone(&self.beats), side: Side::Node(Arc::clone(env)) };
-        Arc::new(StoreDirectory::new(Arc::new(tap), timer))
+        let tap: Arc<dyn Store> = Arc::new(tap);
+        let states = StoreStateStore::new(Arc::clone(&tap));
+        (Arc::new(StoreDirectory::new(tap, timer)), Arc::new(states))
     }
 
     pub(crate) fn set_faults(&self, faults: Faults) {

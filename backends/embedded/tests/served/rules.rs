@@ -6,9 +6,10 @@ use std::sync::Arc;
 use archipelago_backend_conformance::control_plane_rules::ControlPlaneFixture;
 use archipelago_backend_conformance::directory_rules::Fixture;
 use archipelago_backend_conformance::routing_table_rules::RoutingTableFixture;
+use archipelago_backend_conformance::state_store_rules::StateStoreFixture;
 use archipelago_backend_conformance::{
     ImmediateTimer, Plan, World, control_plane_conformance, directory_conformance, routing_table_conformance,
-    store_conformance,
+    state_store_conformance, store_conformance,
 };
 use archipelago_directory::Store;
 
@@ -38,6 +39,12 @@ fn control_plane<F: Future<Output = ()>>(rule: impl FnOnce(ControlPlaneFixture) 
 }
 
 control_plane_conformance!(control_plane);
+
+fn state_store<F: Future<Output = ()>>(rule: impl FnOnce(StateStoreFixture) -> F) {
+    now(rule(StateStoreFixture::new(Rig::new().remote)));
+}
+
+state_store_conformance!(state_store);
 
 /// The worlds of the session protocol go the same way whether the store is in the process or served.
 #[test]

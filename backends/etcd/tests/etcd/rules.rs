@@ -9,6 +9,7 @@ macro_rules! suites_on {
         use archipelago_backend_conformance::control_plane_rules::ControlPlaneFixture;
         use archipelago_backend_conformance::directory_rules::Fixture;
         use archipelago_backend_conformance::routing_table_rules::RoutingTableFixture;
+        use archipelago_backend_conformance::state_store_rules::StateStoreFixture;
         use archipelago_directory::Store;
 
         use crate::support::{RealTimer, connect, run, settings};
@@ -30,10 +31,15 @@ macro_rules! suites_on {
             store(|store| rule(ControlPlaneFixture::new(store, RealTimer::new())));
         }
 
+        fn state_store<F: Future<Output = ()>>(rule: impl FnOnce(StateStoreFixture) -> F) {
+            store(|store| rule(StateStoreFixture::new(store)));
+        }
+
         archipelago_backend_conformance::store_conformance!(store);
         archipelago_backend_conformance::directory_conformance!(directory);
         archipelago_backend_conformance::routing_table_conformance!(routing_table);
         archipelago_backend_conformance::control_plane_conformance!(control_plane);
+        archipelago_backend_conformance::state_store_conformance!(state_store);
     };
 }
 

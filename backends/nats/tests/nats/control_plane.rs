@@ -1,10 +1,13 @@
-//! The rules of control plane and routing tables on a real NATS server.
+//! The rules of control plane, routing tables and states on a real NATS server.
 
 use std::future::Future;
 
 use archipelago_backend_conformance::control_plane_rules::ControlPlaneFixture;
 use archipelago_backend_conformance::routing_table_rules::RoutingTableFixture;
-use archipelago_backend_conformance::{control_plane_conformance, routing_table_conformance};
+use archipelago_backend_conformance::state_store_rules::StateStoreFixture;
+use archipelago_backend_conformance::{
+    control_plane_conformance, routing_table_conformance, state_store_conformance,
+};
 
 use crate::rig;
 
@@ -20,5 +23,12 @@ fn routing_table<F: Future<Output = ()>>(rule: impl FnOnce(RoutingTableFixture) 
     });
 }
 
+fn state_store<F: Future<Output = ()>>(rule: impl FnOnce(StateStoreFixture) -> F) {
+    rig::with_store(async |store| {
+        rule(StateStoreFixture::new(store)).await;
+    });
+}
+
 control_plane_conformance!(control_plane);
 routing_table_conformance!(routing_table);
+state_store_conformance!(state_store);

@@ -1,16 +1,16 @@
-//! Which activations to look at for idleness, and when.
+//! Which activations to look at next, and when.
 //!
-//! One entry per activation, looked at when it may have become idle: an activation that was used meanwhile
-//! goes back with its new time. So a sweep costs what is due, not what is active.
+//! One entry per activation, looked at when it may have become idle, or when the longest unused must go: an activation that
+//! was used meanwhile goes back with its new time. So a sweep costs what is due, not what is active.
 
 use alloc::collections::BinaryHeap;
 use core::cmp::Reverse;
 
 use crate::time::Millis;
 
-/// Activations by the time at which they may have become idle.
+/// Activations by the time at which they may have become idle, or were last known to be used.
 #[derive(Clone, Debug)]
-pub struct IdleQueue<K> {
+pub struct TimeQueue<K> {
     heap: BinaryHeap<Reverse<Due<K>>>,
     pushed: u64,
 }
@@ -22,7 +22,7 @@ struct Due<K> {
     key: K,
 }
 
-impl<K> IdleQueue<K> {
+impl<K> TimeQueue<K> {
     /// An empty queue.
     pub const fn new() -> Self {
         Self { heap: BinaryHeap::new(), pushed: 0 }
@@ -40,6 +40,11 @@ impl<K> IdleQueue<K> {
             return None;
         }
         self.heap.pop().map(|Reverse(due)| due.key)
+    }
+
+    /// Takes the first key, whether its time has come or not, and that time.
+    pub fn pop_first(&mut self) -> Option<(Millis, K)> {
+        self.heap.pop().map(|Reverse(due)| (due.at, due.key))
     }
 
     /// Forgets the keys that are not worth looking at any more.
@@ -63,7 +68,7 @@ impl<K> IdleQueue<K> {
     }
 }
 
-impl<K> Default for IdleQueue<K> {
+impl<K> Default for TimeQueue<K> {
     fn default() -> Self {
         Self::new()
     }
@@ -102,7 +107,7 @@ mod tests {
     /// Proves: R312
     #[test]
     fn a_sweep_sees_only_what_is_due() {
-        let mut queue = IdleQueue::new();
+        let mut queue = TimeQueue::new();
         queue.push(Millis(30), "late");
         queue.push(Millis(10), "first");
         queue.push(Millis(10), "second");

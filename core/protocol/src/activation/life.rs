@@ -27,8 +27,21 @@ pub enum DeactivateReason {
     Panicked,
     /// The node stops.
     NodeStopping,
-    /// `on_activate` or the factory failed.
+    /// `on_activate`, the factory or the loading of its state failed.
     ActivationFailed,
+    /// More actors were active than may be, and this one was used least recently.
+    Evicted,
+}
+
+/// What one look for an actor that can make room found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RoomLook {
+    /// It is idle and was asked to leave.
+    Asked,
+    /// It has work, or was used later than was known: look at it again after those that were last used before this.
+    UsedAt(Millis),
+    /// It leaves anyway.
+    Leaves,
 }
 
 /// Which messages of a kind may overlap.
@@ -147,6 +160,27 @@ impl Life {
             // Busy now. Looked at again soon: messages that keep nothing alive must not put its end off for long.
             _ => Some(now + Millis((idle_after.0 / 10).max(1))),
         }
+    }
+
+    /// One look for room at `now`: asks the activation to leave if it has nothing to do, no message is `waiting`, and it was
+    /// not used since `known`.
+    pub fn look_for_room(&mut self, now: Millis, known: Millis, waiting: bool) -> RoomLook {
+        if self.leaving.is_some() {
+            return RoomLook::Leaves;
+        }
+        if waiting || self.running > 0 || self.state != ActivationState::Valid {
+            return RoomLook::UsedAt(now);
+        }
+        if self.last_keepalive > known {
+            return RoomLook::UsedAt(self.last_keepalive);
+        }
+        self.leave(DeactivateReason::Evicted);
+        RoomLook::Asked
+    }
+
+    /// When the activation was last used.
+    pub const fn last_used(&self) -> Millis {
+        self.last_keepalive
     }
 
     /// When the activation will have been idle for `idle_after`; `None` while it is not idling.
@@ -277,6 +311,29 @@ mod tests {
         assert_eq!(life.look_for_idleness(Millis(120), Millis(100), false), None);
         assert_eq!(life.leaving(), Some(DeactivateReason::Idle));
         assert_eq!(life.look_for_idleness(Millis(130), Millis(0), false), None);
+    }
+
+    #[test]
+    fn only_an_idle_activation_that_was_not_used_since_makes_room() {
+        let mut life = valid();
+        life.job_started(Millis(40), PLAIN);
+        assert_eq!(
+            life.look_for_room(Millis(50), Millis(40), false),
+            RoomLook::UsedAt(Millis(50)),
+            "it works"
+        );
+        life.job_ended(Millis(60), PLAIN);
+        assert_eq!(life.look_for_room(Millis(70), Millis(50), false), RoomLook::UsedAt(Millis(60)));
+        assert_eq!(
+            life.look_for_room(Millis(70), Millis(60), true),
+            RoomLook::UsedAt(Millis(70)),
+            "one waits"
+        );
+        assert_eq!(life.look_for_room(Millis(70), Millis(70), false), RoomLook::Asked);
+        assert_eq!(life.leaving(), Some(DeactivateReason::Evicted));
+        assert_eq!(life.look_for_room(Millis(80), Millis(80), false), RoomLook::Leaves);
+        let mut newborn = Life::new(Millis(0));
+        assert_eq!(newborn.look_for_room(Millis(9), Millis(9), false), RoomLook::UsedAt(Millis(9)));
     }
 
     #[test]

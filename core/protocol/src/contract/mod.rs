@@ -8,6 +8,7 @@ mod directory;
 mod epoch;
 mod error;
 mod routing_table;
+mod state_store;
 mod transport;
 mod watch;
 
@@ -19,6 +20,7 @@ pub use error::{BoxError, DirectoryError};
 pub use routing_table::{
     RecordVersion, RoutingTable, RoutingTableError, SavedTable, TableVersion, TableWatch,
 };
+pub use state_store::{Schema, StateStore, StateStoreError, StoredState};
 pub use transport::{
     CloseCode, CloseReason, Connection, Endpoint, PeerIdentity, RecvStream, SendStream, Streams, Transport,
     TransportError,

@@ -218,6 +218,7 @@ impl MainLoop {
         self.local.measure(self.entries.len());
         let active = self.local.active_actors();
         self.local.node().arbiter(self.local.index()).active.store(active, Ordering::Relaxed);
+        self.local.make_room(now);
         self.look_at_drain(now);
         if came_in || worked || self.timer_is_due(now, cx) {
             // More may have come meanwhile; first the actors get their turn.
@@ -270,7 +271,8 @@ impl MainLoop {
             _ => None,
         };
         let next = self.local.next_wake();
-        let soonest = next.into_iter().chain(look).chain(measure).chain(parked).chain(part).min();
+        let room = self.local.next_room_look(now);
+        let soonest = next.into_iter().chain(look).chain(measure).chain(parked).chain(part).chain(room).min();
         let Some(at) = soonest else {
             self.timer = None;
             return false;

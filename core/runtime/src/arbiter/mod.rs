@@ -1,6 +1,7 @@
 //! A data arbiter of a node: the activations, the pending calls and the one way in from other threads.
 
 mod main_loop;
+mod room;
 mod state;
 mod thread;
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
-use archipelago_protocol::activation::DeactivateReason;
+use archipelago_protocol::activation::{Crowd, DeactivateReason};
 use archipelago_protocol::call::{CallError, CallTable, Ended, Queue, Start};
 use archipelago_protocol::identity::{ActorId, CorrelationId};
 use archipelago_protocol::time::Millis;
@@ -47,12 +47,14 @@ pub(crate) struct ArbiterLocal {
     tenancies: Tenancies,
     named_calls: NamedCalls,
     watchers: Watchers,
+    crowd: RefCell<Crowd>,
 }
 
 impl ArbiterLocal {
     pub(crate) fn new(node: Arc<NodeShared>, index: u16) -> Self {
         let kinds = node.kinds().iter().map(|kind| kind.spec().catalog(kind)).collect();
         let first_token = node.env().random();
+        let crowd = Crowd::new(node.settings().max_active, node.data_arbiters().len());
         Self {
             kinds,
             calls: RefCell::new(CallTable::new(index, node.settings().pending_calls)),
@@ -74,6 +76,7 @@ impl ArbiterLocal {
             tenancies: Tenancies::default(),
             named_calls: NamedCalls::default(),
             watchers: Watchers::default(),
+            crowd: RefCell::new(crowd),
             node,
         }
     }
@@ -364,6 +367,14 @@ impl ArbiterLocal {
 
     pub(crate) fn active_actors(&self) -> usize {
         self.kinds.iter().map(|kind| kind.active()).sum()
+    }
+
+    pub(super) const fn crowd(&self) -> &RefCell<Crowd> {
+        &self.crowd
+    }
+
+    pub(super) const fn meters(&self) -> &ArbiterMeters {
+        &self.meters
     }
 
     // ---- other nodes ----

@@ -1,4 +1,4 @@
-//! The beginning of an activation: instance, `on_activate`, inbox.
+//! The beginning of an activation: instance, state, `on_activate`, inbox.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -28,22 +28,23 @@ impl<A: VirtualActor> KindCatalog<A> {
         }
         let node = Node::of(Arc::clone(on.node()));
         match catch_unwind(AssertUnwindSafe(|| (self.factory())(&slot.id, &node))) {
-            Ok(Ok(actor)) if A::HOOKS => self.run_hook(slot, actor, on),
+            Ok(Ok(actor)) if A::HOOKS || A::PERSISTENCE.is_some() => self.wake_up(slot, actor, on),
             Ok(Ok(actor)) => self.begin(slot, actor, on),
             Ok(Err(error)) => self.give_up(&slot, &error.to_string(), on),
             Err(_) => self.give_up(&slot, "its factory panicked", on),
         }
     }
 
-    /// Runs `on_activate` beside the arbiter's other work; messages wait in the slot meanwhile.
-    fn run_hook(&self, slot: Rc<Slot<A>>, mut actor: A, on: &Rc<ArbiterLocal>) {
+    /// Loads the state and runs `on_activate`, beside the arbiter's other work; messages wait in the slot meanwhile.
+    fn wake_up(&self, slot: Rc<Slot<A>>, mut actor: A, on: &Rc<ArbiterLocal>) {
         self.step(&slot, ActivationState::Activating);
         let here = self.activation_of(&slot, on);
+        slot.inner.borrow_mut().state = here.state().cloned();
         let entered = enter_hook(&slot, on);
         let (on, index) = (Rc::clone(on), self.index());
         let env = Arc::clone(on.node().env());
         env.spawn(Box::pin(async move {
-            let outcome = hook(&on, within(entered, async { actor.on_activate(here).await })).await;
+            let outcome = hook(&on, within(entered, prepare(&mut actor, here))).await;
             slot.inner.borrow_mut().tokens.clear();
             let Some(kind) = on.kind::<A>(index) else { return };
             match outcome {
@@ -61,6 +62,7 @@ impl<A: VirtualActor> KindCatalog<A> {
         }
         self.step(&slot, ActivationState::Valid);
         self.watch_idleness(&slot, on);
+        self.rank(&slot);
         self.meters().activations.increment(1);
         let mut ctx = Context::new();
         ctx.spawn(Inbox::new(slot, Rc::clone(on), self.index()));
@@ -80,8 +82,20 @@ impl<A: VirtualActor> KindCatalog<A> {
             self.index(),
             self.generation(slot.hash),
             Arc::clone(on.node()),
+            A::PERSISTENCE.is_some(),
         )
     }
+}
+
+/// What comes before the first message: first the state, then the hook, which may look at it.
+async fn prepare<A: VirtualActor>(actor: &mut A, here: Activation) -> Result<(), BoxError> {
+    if let (Some(keeper), Some(persistence)) = (here.state(), A::PERSISTENCE) {
+        let stored = keeper.load().await.map_err(|error| format!("its state was not loaded: {error}"))?;
+        if let Some(stored) = stored {
+            (persistence.restore)(actor, &stored)?;
+        }
+    }
+    if A::HOOKS { actor.on_activate(here).await } else { Ok(()) }
 }
 
 /// Whether an activation may go on. Asked after every wait on the way.
@@ -100,7 +114,7 @@ fn enter_hook<A: VirtualActor>(slot: &Slot<A>, on: &Rc<ArbiterLocal>) -> Entered
     Entered::new(Rc::clone(on), token, deadline, scope)
 }
 
-/// Waits for `on_activate`, not for ever, and turns each of its ends into a reason.
+/// Waits for the state and `on_activate`, not for ever, and turns each of its ends into a reason.
 async fn hook(on: &ArbiterLocal, work: impl Future<Output = Result<(), BoxError>>) -> Result<(), String> {
     let limit = on.node().settings().activate_timeout;
     let work = std::pin::pin!(AssertUnwindSafe(work).catch_unwind());

@@ -9,10 +9,11 @@ use std::rc::Rc;
 use std::task::{Context as TaskContext, Poll};
 
 use actix::fut::ActorFuture;
-use actix::{ActorContext, ActorState, AsyncContext, Context};
+use actix::{ActorContext, ActorState, AsyncContext, Context, ResponseFuture};
 use archipelago_protocol::activation::{ActivationState, DeactivateReason, Interleave};
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::time::Millis;
+use futures_util::future::{OptionFuture, join};
 
 use super::job::{Queued, Ran};
 use super::slot::{Running, Slot};
@@ -139,12 +140,27 @@ impl<A: VirtualActor> Inbox<A> {
         // With detached handlers still running the step is made when they have ended.
         let _ = inner.life.advance(ActivationState::Deactivating);
         drop(inner);
-        if A::HOOKS {
+        let farewell = A::HOOKS.then(|| {
             let hook = Entered::new(Rc::clone(&self.on), self.on.new_token(), None, None);
-            let farewell = enter(hook, || actor.on_deactivate(reason));
-            self.slot.inner.borrow_mut().farewell = Some(farewell);
-        }
+            enter(hook, || actor.on_deactivate(reason))
+        });
+        let farewell = self.with_last_save(actor, farewell);
+        self.slot.inner.borrow_mut().farewell = farewell;
         ctx.terminate();
+    }
+
+    /// The farewell, and the last save of a persistent actor beside it: of the state as it is now.
+    fn with_last_save(&self, actor: &A, farewell: Option<ResponseFuture<()>>) -> Option<ResponseFuture<()>> {
+        let keeper = self.slot.inner.borrow().state.clone();
+        match (keeper, A::PERSISTENCE) {
+            (Some(keeper), Some(persistence)) => {
+                let saved = keeper.save_last((persistence.take)(actor));
+                Some(Box::pin(async move {
+                    join(saved, OptionFuture::from(farewell)).await;
+                }))
+            }
+            _ => farewell,
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use archipelago_protocol::activation::{DeactivateReason, IdleQueue};
+use archipelago_protocol::activation::{DeactivateReason, TimeQueue};
 use archipelago_protocol::call::{CallError, UnknownMessage};
 use archipelago_protocol::identity::{ActorId, Generation};
 use archipelago_protocol::message::{Codec, WireId};
@@ -44,7 +44,9 @@ pub(crate) struct KindCatalog<A: VirtualActor> {
     slots: RefCell<HashTable<Rc<Slot<A>>>>,
     newborn: RefCell<VecDeque<Rc<Slot<A>>>>,
     ended: RefCell<VecDeque<Rc<Slot<A>>>>,
-    idle: RefCell<IdleQueue<Weak<Slot<A>>>>,
+    idle: RefCell<TimeQueue<Weak<Slot<A>>>>,
+    /// By when they were last known to be used.
+    ranks: RefCell<TimeQueue<Weak<Slot<A>>>>,
     shards: Shards,
     meters: KindMeters,
 }
@@ -98,6 +100,10 @@ pub(crate) trait AnyKind: Any {
     fn sweep_idle(&self, now: Millis);
     /// When the next actor may have been idle long enough.
     fn next_idle(&self) -> Option<Millis>;
+    /// When the actor that is next to make room was last known to be used.
+    fn longest_unused(&self) -> Option<Millis>;
+    /// Looks at the actor that is next to make room; true if it was asked to leave.
+    fn look_for_room(&self, now: Millis) -> bool;
     /// How many actors have a slot.
     fn active(&self) -> usize;
     /// Refuses everything that waits, because the arbiter ends.
@@ -125,6 +131,7 @@ impl<A: VirtualActor> KindCatalog<A> {
             newborn: RefCell::default(),
             ended: RefCell::default(),
             idle: RefCell::default(),
+            ranks: RefCell::default(),
             shards: Shards::new(shards),
         }
     }
@@ -255,6 +262,14 @@ impl<A: VirtualActor> KindCatalog<A> {
 
     pub(super) fn messages(&self) -> &MessageTable<A> {
         &self.messages
+    }
+
+    pub(super) const fn ranks(&self) -> &RefCell<TimeQueue<Weak<Slot<A>>>> {
+        &self.ranks
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.slots.borrow().len()
     }
 
     pub(super) const fn meters(&self) -> &KindMeters {
@@ -425,8 +440,16 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
         self.idle.borrow().next_at()
     }
 
+    fn longest_unused(&self) -> Option<Millis> {
+        Self::longest_unused(self)
+    }
+
+    fn look_for_room(&self, now: Millis) -> bool {
+        Self::look_for_room(self, now)
+    }
+
     fn active(&self) -> usize {
-        self.slots.borrow().len()
+        self.count()
     }
 
     fn close(&self, on: &ArbiterLocal) {

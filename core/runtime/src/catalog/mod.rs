@@ -7,6 +7,7 @@ mod job;
 mod kind;
 mod messages;
 mod retire;
+mod room;
 mod shards;
 mod slot;
 mod summons;

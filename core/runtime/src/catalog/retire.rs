@@ -48,6 +48,9 @@ impl<A: VirtualActor> KindCatalog<A> {
         let mut inner = slot.inner.borrow_mut();
         let reason = inner.life.leaving();
         inner.end_life();
+        if let Some(state) = inner.state.take() {
+            state.end();
+        }
         if inner.queue.is_empty() {
             drop(inner);
             self.remove(slot);
@@ -57,6 +60,9 @@ impl<A: VirtualActor> KindCatalog<A> {
             self.newborn(Rc::clone(slot), on);
         }
         self.meters().deactivated(reason);
+        if reason == Some(DeactivateReason::Evicted) {
+            on.room_made();
+        }
         on.activation_ended((self.index(), slot.hash, &slot.id), self.generation(slot.hash), reason);
         on.wake_main();
     }

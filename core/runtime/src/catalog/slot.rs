@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use actix::ResponseFuture;
@@ -21,6 +22,7 @@ use super::job::{JobHead, Queued};
 use crate::arbiter::{ArbiterLocal, Expire};
 use crate::message::VirtualActor;
 use crate::mutants::{Mutant, broken};
+use crate::state::StateKeeper;
 
 /// The place of one actor.
 pub(super) struct Slot<A: VirtualActor> {
@@ -45,6 +47,10 @@ pub(super) struct Inner<A: VirtualActor> {
     pub(super) farewell: Option<ResponseFuture<()>>,
     /// It has an entry in the idle queue, which lasts over several lives.
     pub(super) watched: bool,
+    /// It has an entry in the queue of those that may have to make room, which lasts, too.
+    pub(super) ranked: bool,
+    /// The stored state of the activation, if the actor is persistent.
+    pub(super) state: Option<Arc<StateKeeper>>,
 }
 
 /// A job whose handler has returned and whose reply comes later.
@@ -64,6 +70,8 @@ impl<A: VirtualActor> Slot<A> {
             overlapping: None,
             farewell: None,
             watched: false,
+            ranked: false,
+            state: None,
         };
         Self { id, hash, inner: RefCell::new(inner) }
     }

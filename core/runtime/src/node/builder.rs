@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use archipelago_protocol::contract::Directory;
+use archipelago_protocol::contract::{Directory, StateStore};
 use archipelago_protocol::identity::{ActorId, Kind, Namespace};
 use archipelago_protocol::message::WireId;
 
@@ -25,6 +25,7 @@ pub struct NodeBuilder {
     env: Arc<dyn Environment>,
     directory: Arc<dyn Directory>,
     kinds: Vec<Arc<dyn KindSpec>>,
+    states: Option<Arc<dyn StateStore>>,
     locator: Option<Arc<dyn Locator>>,
     services: Services,
     connectors: Vec<Connector>,
@@ -40,10 +41,18 @@ impl NodeBuilder {
             env,
             directory,
             kinds: Vec::new(),
+            states: None,
             locator: None,
             services: Services::new(),
             connectors: Vec::new(),
         }
+    }
+
+    /// Keeps the states of persistent actors in `states`.
+    #[must_use]
+    pub fn state_store(mut self, states: Arc<dyn StateStore>) -> Self {
+        self.states = Some(states);
+        self
     }
 
     /// Finds out through `locator` where actors live that this node does not own; otherwise the directory says it.
@@ -167,6 +176,7 @@ impl NodeBuilder {
         let namespace = Namespace::new(&self.namespace).map_err(StartError::Namespace)?;
         let kinds = self.checked_kinds(&namespace)?;
         check_messages(&self.kinds)?;
+        self.check_states()?;
         Ok(Spec {
             namespace,
             kinds,
@@ -179,7 +189,18 @@ impl NodeBuilder {
             settings: self.settings,
             env: self.env,
             directory: self.directory,
+            states: self.states,
         })
+    }
+
+    fn check_states(&self) -> Result<(), StartError> {
+        let needy = self.kinds.iter().find(|kind| kind.hosted() && kind.persistent());
+        match needy {
+            Some(kind) if self.states.is_none() => {
+                Err(StartError::NoStateStore { kind: kind.name().to_owned() })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn checked_kinds(&self, namespace: &Namespace) -> Result<Vec<Arc<KindShared>>, StartError> {

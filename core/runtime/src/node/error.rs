@@ -45,6 +45,12 @@ pub enum StartError {
         /// What the directory has.
         theirs: KindLayout,
     },
+    /// An actor keeps its state and there is no store to keep it in.
+    #[error("kind {kind} is persistent, and the node has no state store")]
+    NoStateStore {
+        /// The kind.
+        kind: String,
+    },
     /// The environment has no place to run the node.
     #[error(transparent)]
     Environment(#[from] EnvironmentError),

@@ -35,6 +35,8 @@ pub(crate) trait KindSpec: Send + Sync {
     fn hosted(&self) -> bool;
     /// Whether a cluster has one actor of the kind.
     fn singleton(&self) -> bool;
+    /// Whether its actors keep their state between activations.
+    fn persistent(&self) -> bool;
 }
 
 /// One message of a kind.
@@ -95,6 +97,10 @@ impl<A: VirtualActor> KindSpec for TypedKind<A> {
 
     fn singleton(&self) -> bool {
         self.singleton
+    }
+
+    fn persistent(&self) -> bool {
+        A::PERSISTENCE.is_some()
     }
 }
 

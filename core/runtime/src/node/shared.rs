@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use archipelago_protocol::activation::DeactivateReason;
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::contract::Directory;
+use archipelago_protocol::contract::{Directory, StateStore};
 use archipelago_protocol::identity::{Kind, Namespace, NodeId};
 use archipelago_protocol::time::Millis;
 use metrics::{counter, gauge};
@@ -30,6 +30,7 @@ pub(crate) struct NodeShared {
     pub(super) settings: NodeSettings,
     pub(super) env: Arc<dyn Environment>,
     pub(super) directory: Arc<dyn Directory>,
+    pub(super) states: Option<Arc<dyn StateStore>>,
     pub(super) kinds: Vec<Arc<KindShared>>,
     pub(super) kinds_by_name: BTreeMap<Kind, u32>,
     pub(super) arbiters: Vec<ArbiterShared>,
@@ -219,6 +220,11 @@ impl NodeShared {
 
     pub(crate) const fn directory(&self) -> &Arc<dyn Directory> {
         &self.directory
+    }
+
+    /// Where persistent actors keep their states.
+    pub(crate) const fn states(&self) -> Option<&Arc<dyn StateStore>> {
+        self.states.as_ref()
     }
 
     pub(crate) fn kinds(&self) -> &[Arc<KindShared>] {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use archipelago_protocol::contract::Directory;
+use archipelago_protocol::contract::{Directory, StateStore};
 use archipelago_protocol::identity::{Kind, Namespace, NodeId};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -25,6 +25,7 @@ pub(super) struct Spec {
     pub(super) data_arbiters: u16,
     pub(super) env: Arc<dyn Environment>,
     pub(super) directory: Arc<dyn Directory>,
+    pub(super) states: Option<Arc<dyn StateStore>>,
     pub(super) kinds: Vec<Arc<KindShared>>,
     pub(super) locator: Arc<dyn Locator>,
     pub(super) services: Services,
@@ -66,6 +67,7 @@ impl Spec {
             settings: self.settings.clone(),
             env: Arc::clone(&self.env),
             directory: Arc::clone(&self.directory),
+            states: self.states.clone(),
             lives: Arc::clone(lives),
             successor: OnceLock::new(),
         });
