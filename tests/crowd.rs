@@ -6,6 +6,7 @@ mod support;
 use archipelago::prelude::*;
 use archipelago::{Event, Notice, Termination};
 use futures_util::FutureExt;
+use futures_util::future::join_all;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use support::{Log, Probe, SayDetached, builder_with, eventually, say};
 
@@ -86,13 +87,13 @@ async fn making_room_does_not_walk_through_all_actors() {
     };
     let log = Log::default();
     let node = node_for(&ACTIVE.to_string(), &log).await;
-    for n in 0..ACTIVE {
-        node.actor::<Probe>(n.to_string()).send(say("x")).await.unwrap();
-    }
+    let all =
+        |keys: Vec<String>| join_all(keys.into_iter().map(|key| node.actor::<Probe>(key).send(say("x"))));
+    let first = all((0..ACTIVE).map(|n| n.to_string()).collect()).await;
+    assert!(first.iter().all(Result::is_ok));
     assert_eq!(looks(), 0, "there is room for all of them");
-    for n in 0..100 {
-        node.actor::<Probe>(format!("new-{n}")).send(say("x")).await.unwrap();
-    }
+    let later = all((0..100).map(|n| format!("new-{n}")).collect()).await;
+    assert!(later.iter().all(Result::is_ok));
     eventually("the hundred that were used first have gone", || log.count("deactivate Evicted") >= 100).await;
     let looks = looks();
     assert!((100..=600).contains(&looks), "{looks} looks for 100 that went, of {ACTIVE}");

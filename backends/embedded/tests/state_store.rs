@@ -77,6 +77,13 @@ async fn owners(seed: u64, told: &mut Told) {
                 Err(StateStoreError::Unavailable { .. }) => {}
                 Err(other) => panic!("seed {seed}: {other:?}"),
             }
+            if rng.chance(200)
+                && let Some(loaded) = load(&states, &actor, generation).await
+            {
+                // The actor went and came back under the same owner.
+                assert!(possible.contains(&loaded), "seed {seed}: {loaded:?} of {possible:?}");
+                possible = vec![loaded];
+            }
             if rng.chance(300) {
                 told.late += u32::from(faulty.apply_late().await);
             }

@@ -55,12 +55,13 @@ impl Roster {
         self.lives[actor].as_ref().is_some_and(|life| life.running() == 0)
     }
 
-    /// One look at each entry at most; those that were asked are gone at once. Answers who went.
+    /// Looks until enough were asked, or everybody was looked at; those that were asked are gone at once. Answers who went.
     fn look(&mut self, now: Millis) -> Vec<usize> {
         let active = self.active();
         let mut left = self.crowd.surplus(active, active);
         let mut gone = Vec::new();
-        for _ in 0..self.queue.len() {
+        // An entry may be brought up to date first, and taken when its turn comes again.
+        for _ in 0..2 * self.queue.len() {
             if left == 0 {
                 break;
             }
