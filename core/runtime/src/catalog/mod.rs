@@ -10,6 +10,7 @@ mod retire;
 mod shards;
 mod slot;
 mod summons;
+mod tokens;
 
 pub(crate) use job::{Job, JobHead, Queued, Reply, ReplyTo, TypedJob, WayBack};
 pub use kind::Factory;

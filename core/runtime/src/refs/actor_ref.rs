@@ -122,7 +122,7 @@ impl<A: VirtualActor> ActorRef<A> {
     /// [`CallError`] if the ref cannot be used at all.
     pub fn deactivate(&self) -> Result<(), CallError> {
         let route = self.binding.route()?.in_present_life();
-        route.node.leave(route.kind, route.target.clone(), DeactivateReason::Requested);
+        route.node.leave(route.kind(), route.target.clone(), DeactivateReason::Requested);
         Ok(())
     }
 
@@ -158,7 +158,7 @@ pub(super) async fn watch(binding: &Binding) -> Result<Watch, CallError> {
     let route = binding.route()?.in_present_life();
     let id = &route.target.id;
     let target = WatchTarget::Actor(id.kind().as_str().to_owned(), id.key().as_str().to_owned());
-    let shard = Shard { kind: route.kind, number: shard_of(route.target.hash) };
+    let shard = Shard { kind: route.kind(), number: shard_of(route.target.hash) };
     Watch::begin(route.node, target, At::Shard(shard)).await
 }
 
@@ -196,7 +196,7 @@ where
             return on.post(index, target, head, TypedOutbound::new(self.message, caller));
         }
         let reply_to = caller.map_or(ReplyTo::Nobody, ReplyTo::Caller);
-        kind.submit(target, Box::new(Job { head, body: TypedJob::new(self.message, reply_to) }), on)
+        kind.submit(target, Job::boxed(head, TypedJob::new(self.message, reply_to)), on)
     }
 
     fn name(&self) -> String {
