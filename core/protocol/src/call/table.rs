@@ -70,6 +70,7 @@ impl<W> CallTable<W> {
     /// # Errors
     ///
     /// [`Full`] gives the waiter back; nothing changed.
+    #[inline]
     pub fn open(&mut self, deadline: Millis, waiter: W) -> Result<CorrelationId, Full<W>> {
         if self.is_full() {
             return Err(Full { waiter, bound: self.bound });
@@ -80,11 +81,12 @@ impl<W> CallTable<W> {
             None => self.grow(),
         };
         let entry = &mut self.slots[slot as usize];
-        *entry = Slot { turn: entry.turn, started: false, deadline, waiter: Some(waiter) };
+        (entry.started, entry.deadline, entry.waiter) = (false, deadline, Some(waiter));
         Ok(CorrelationId::new(self.lane, slot, entry.turn))
     }
 
     /// Asks whether the call may start now, and marks it as started if so.
+    #[inline]
     pub fn start(&mut self, id: CorrelationId) -> Start {
         match self.pending(id) {
             Some(entry) => {
@@ -101,6 +103,7 @@ impl<W> CallTable<W> {
     }
 
     /// Ends a call for any other reason than its reply or its deadline.
+    #[inline]
     pub fn end(&mut self, id: CorrelationId) -> Option<Ended<W>> {
         let entry = self.pending(id)?;
         let started = entry.started;
@@ -129,6 +132,7 @@ impl<W> CallTable<W> {
     }
 
     /// When to sweep next: no call's deadline is earlier. `None` if nothing is pending.
+    #[inline]
     pub fn next_sweep(&self) -> Option<Millis> {
         (!self.is_empty()).then_some(self.earliest)
     }
@@ -157,8 +161,11 @@ impl<W> CallTable<W> {
         self.len() == 0
     }
 
+    #[inline]
     fn pending(&mut self, id: CorrelationId) -> Option<&mut Slot<W>> {
-        if self.is_pending(id) { self.slots.get_mut(id.slot() as usize) } else { None }
+        let lane = self.lane;
+        let entry = self.slots.get_mut(id.slot() as usize)?;
+        (id.lane() == lane && entry.turn == id.turn() && entry.waiter.is_some()).then_some(entry)
     }
 
     fn ids_where(&self, mut wanted: impl FnMut(&Slot<W>) -> bool) -> Vec<CorrelationId> {

@@ -259,12 +259,6 @@ impl ArbiterLocal {
         token
     }
 
-    /// The deadline of a job as its calls inherit it.
-    #[inline]
-    pub(crate) fn deadline_of(head: &JobHead) -> Option<Millis> {
-        (head.deadline < Millis::MAX).then_some(head.deadline)
-    }
-
     // ---- the main task ----
 
     /// Notes by which waker the main task is woken; false if that is known.

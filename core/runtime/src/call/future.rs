@@ -9,7 +9,7 @@ use archipelago_protocol::call::CallError;
 use futures_core::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use super::near::{Delivery, Look, NearAnswer, NearSender};
+use super::near::{Delivery, Look, NearAnswer, NearEnd, NearSender};
 use crate::named::NamedAnswer;
 
 /// How a call ends.
@@ -105,6 +105,20 @@ impl<R> Call<R> {
 }
 
 impl<R: 'static> Call<R> {
+    /// Ends a near call whose answer did not come in its job, or goes on with it on another thread.
+    fn poll_near_end(&mut self, cx: &mut Context<'_>) -> Poll<Answer<R>> {
+        let State::Near(near) = &mut self.0 else { return self.poll_far(cx) };
+        match near.end() {
+            NearEnd::Here(delivery) => {
+                self.0 = State::Over;
+                return Poll::Ready(delivery.open());
+            }
+            NearEnd::Moved(delivery) => self.0 = State::Moved(delivery),
+            NearEnd::Before => self.0 = State::Over,
+        }
+        self.poll_far(cx)
+    }
+
     /// Waits for an answer that is on its way, wherever it comes from.
     #[cold]
     fn poll_far(&mut self, cx: &mut Context<'_>) -> Poll<Answer<R>> {
@@ -136,23 +150,18 @@ impl<R: 'static> Future for Call<R> {
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let State::Near(near) = &mut self.0 else { return self.poll_far(cx) };
-        // Filled in place: an answer that is copied right after it was written stalls the processor.
-        let mut ended = Poll::Ready(Err(CallError::NoReply));
         match near.look(cx) {
-            Look::Pending => return Poll::Pending,
+            Look::Pending => Poll::Pending,
             Look::Replied(mut job) => {
+                // Filled in place: an answer that is copied right after it was written stalls the processor.
+                let mut ended = Poll::Ready(Err(CallError::NoReply));
                 if let Poll::Ready(answer) = &mut ended {
                     job.body.collect(answer);
                 }
+                ended
             }
-            Look::Ended(delivery) => ended = Poll::Ready(delivery.open()),
-            Look::Moved(delivery) => {
-                self.0 = State::Moved(delivery);
-                return self.poll_far(cx);
-            }
+            Look::Otherwise => self.poll_near_end(cx),
         }
-        self.0 = State::Over;
-        ended
     }
 }
 
@@ -167,6 +176,7 @@ impl<R> fmt::Debug for Call<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.0 {
             State::Failed(_) => "failed",
+            State::Near(near) if near.is_used_up() => "over",
             State::Over => "over",
             _ => "waiting",
         };

@@ -41,14 +41,22 @@ pub(crate) struct NearSender {
 /// needed: the entry is there as long as this is.
 pub(crate) struct NearAnswer(u64);
 
-/// What a look at a near call has shown.
+/// What a look at a near call has shown. Small, because every caller looks twice.
 pub(crate) enum Look {
     Pending,
     /// The reply is in the job.
     Replied(Box<Job<dyn Reply>>),
-    Ended(Delivery),
+    /// Something rarer: [`NearAnswer::end`] says what.
+    Otherwise,
+}
+
+/// How the wait at a near call went on, if neither with a reply nor with patience.
+pub(crate) enum NearEnd {
+    Here(Delivery),
     /// The call has moved to another thread, where its answer comes out here.
     Moved(oneshot::Receiver<Delivery>),
+    /// It had ended before.
+    Before,
 }
 
 /// A way back for one answer, on this thread.
@@ -94,18 +102,38 @@ impl Drop for NearSender {
 }
 
 impl NearAnswer {
-    /// Looks for the answer. After anything but [`Look::Pending`] this is used up.
+    /// Looks for the answer. With a reply this is used up.
     #[inline]
     pub(crate) fn look(&mut self, cx: &mut Context<'_>) -> Look {
         let (thread, place) = (self.thread(), self.place());
-        let look = HERE.try_with(|here| (thread == here.number()).then(|| here.look(place, cx)));
-        let look = match look {
-            Ok(Some(Look::Pending)) => return Look::Pending,
-            Ok(Some(look)) => look,
-            Ok(None) | Err(_) => Look::Moved(errands::forward(thread, place)),
-        };
+        let look = HERE
+            .try_with(|here| if thread == here.number() { here.look(place, cx) } else { Look::Otherwise });
+        match look {
+            Ok(Look::Replied(job)) => {
+                self.0 = 0;
+                Look::Replied(job)
+            }
+            Ok(look) => look,
+            Err(_) => Look::Otherwise,
+        }
+    }
+
+    /// Ends the wait here, after [`Look::Otherwise`]. This is used up.
+    pub(crate) fn end(&mut self) -> NearEnd {
+        if self.is_used_up() {
+            return NearEnd::Before;
+        }
+        let (thread, place) = (self.thread(), self.place());
         self.0 = 0;
-        look
+        match HERE.try_with(|here| (thread == here.number()).then(|| here.close(place))) {
+            Ok(Some(closed)) => NearEnd::Here(closed.into_delivery()),
+            Ok(None) | Err(_) => NearEnd::Moved(errands::forward(thread, place)),
+        }
+    }
+
+    /// Whether its answer has been taken.
+    pub(crate) const fn is_used_up(&self) -> bool {
+        self.0 == 0
     }
 
     const fn thread(&self) -> u32 {
@@ -130,7 +158,7 @@ impl Drop for NearAnswer {
 fn cancel(thread: u32, place: u32) {
     match HERE.try_with(|here| (thread == here.number()).then(|| here.close(place))) {
         // What nobody waits for is dropped here, when the table is free again.
-        Ok(Some(state)) => drop(state),
+        Ok(Some(closed)) => drop(closed),
         Ok(None) | Err(_) => errands::cancel(thread, place),
     }
 }

@@ -31,7 +31,8 @@ pub(crate) struct CallScope {
 pub(crate) struct Entered {
     pub(crate) place: Place,
     pub(crate) token: u64,
-    pub(crate) deadline: Option<Millis>,
+    /// `Millis::MAX` for none.
+    pub(crate) deadline: Millis,
     pub(crate) came_with: Option<Arc<CallScope>>,
     pub(crate) passes_on: Option<Arc<CallScope>>,
     pub(crate) passes_to_tells: Option<Arc<CallScope>>,
@@ -60,7 +61,7 @@ impl Entered {
     pub(crate) const fn new(
         arbiter: Rc<ArbiterLocal>,
         token: u64,
-        deadline: Option<Millis>,
+        deadline: Millis,
         scope: Option<Arc<CallScope>>,
     ) -> Self {
         let place = Place::Arbiter(arbiter);
@@ -71,7 +72,7 @@ impl Entered {
     pub(crate) const fn beside(
         node: Arc<NodeShared>,
         token: u64,
-        deadline: Option<Millis>,
+        deadline: Millis,
         scope: Option<Arc<CallScope>>,
     ) -> Self {
         let place = Place::Beside(node);
@@ -85,7 +86,7 @@ thread_local! {
 
 /// Notes which job runs now, inside an [`enter`] of its arbiter.
 #[inline]
-pub(crate) fn begin(token: u64, deadline: Option<Millis>, came_with: &Option<Arc<CallScope>>) {
+pub(crate) fn begin(token: u64, deadline: Millis, came_with: &Option<Arc<CallScope>>) {
     CURRENT.with_borrow_mut(|current| {
         if let Some(job) = current {
             job.token = token;
@@ -119,7 +120,7 @@ pub(crate) fn inherited() -> Option<Arc<CallScope>> {
         let scope = job.passes_on.get_or_insert_with(|| {
             let came = job.came_with.as_deref();
             Arc::new(CallScope {
-                deadline: job.deadline,
+                deadline: (job.deadline < Millis::MAX).then_some(job.deadline),
                 trace: came.and_then(|scope| scope.trace),
                 chain: came.map(|scope| scope.chain).unwrap_or_default().push(job.token),
             })
@@ -144,8 +145,8 @@ pub(crate) fn inherited_by_tell() -> Option<Arc<CallScope>> {
 /// How long the call that is being handled may still take; `None` outside of handlers and without a deadline.
 pub fn remaining() -> Option<Duration> {
     CURRENT.with_borrow(|current| {
-        let job = current.as_ref()?;
-        Some(job.deadline?.since(job.place.now()).to_duration())
+        let job = current.as_ref().filter(|job| job.deadline < Millis::MAX)?;
+        Some(job.deadline.since(job.place.now()).to_duration())
     })
 }
 

@@ -109,7 +109,7 @@ fn enter_hook<A: VirtualActor>(slot: &Slot<A>, on: &Rc<ArbiterLocal>) -> Entered
     let mut inner = slot.inner.borrow_mut();
     inner.tokens.push(token);
     let first = inner.queue.front().map(|job| &job.head);
-    let deadline = first.map(|head| head.deadline).filter(|deadline| *deadline < Millis::MAX);
+    let deadline = first.map_or(Millis::MAX, |head| head.deadline);
     let scope = first.and_then(|head| head.scope.clone());
     Entered::new(Rc::clone(on), token, deadline, scope)
 }

@@ -14,6 +14,7 @@ use archipelago_protocol::activation::{ActivationState, DeactivateReason, Interl
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::time::Millis;
 use futures_util::future::{OptionFuture, join};
+use tracing::level_filters::LevelFilter;
 
 use super::job::{Queued, Ran};
 use super::slot::{Running, Slot};
@@ -113,15 +114,19 @@ impl<A: VirtualActor> Inbox<A> {
     /// Calls the handler. The job stays with the inbox meanwhile, so that a panic does not lose its caller.
     fn run(&mut self, actor: &mut A, ctx: &mut Context<A>) -> Ran {
         let Some((token, job)) = &mut self.on_stack else { return Ran::Done };
+        begin(*token, job.head.deadline, &job.head.scope);
+        if LevelFilter::current() < LevelFilter::DEBUG {
+            // Nobody would see the span.
+            return job.body.run(actor, ctx);
+        }
         let span = tracing::debug_span!("handle", actor = %self.slot.id, message = job.body.name());
-        begin(*token, ArbiterLocal::deadline_of(&job.head), &job.head.scope);
         span.in_scope(|| job.body.run(actor, ctx))
     }
 
     fn job_ended(&self, token: u64, job: Queued<A>, now: Millis) {
         let mut inner = self.slot.inner.borrow_mut();
         inner.life.job_ended(now, job.head.flags);
-        inner.forget_token(token);
+        inner.tokens.remove(token);
         drop(inner);
         self.on.job_ended();
         self.on.hold_reply(job);
@@ -141,7 +146,7 @@ impl<A: VirtualActor> Inbox<A> {
         let _ = inner.life.advance(ActivationState::Deactivating);
         drop(inner);
         let farewell = A::HOOKS.then(|| {
-            let hook = Entered::new(Rc::clone(&self.on), self.on.new_token(), None, None);
+            let hook = Entered::new(Rc::clone(&self.on), self.on.new_token(), Millis::MAX, None);
             enter(hook, || actor.on_deactivate(reason))
         });
         let farewell = self.with_last_save(actor, farewell);
@@ -174,7 +179,7 @@ impl<A: VirtualActor> ActorFuture<A> for Inbox<A> {
         }
         let this = self.get_mut();
         this.poll_replies(cx);
-        let nothing_yet = Entered::new(Rc::clone(&this.on), 0, None, None);
+        let nothing_yet = Entered::new(Rc::clone(&this.on), 0, Millis::MAX, None);
         let more = enter(nothing_yet, || this.start_jobs(actor, ctx, cx));
         if more {
             cx.waker().wake_by_ref();

@@ -25,6 +25,15 @@ pub(crate) struct Job<B: ?Sized> {
     pub(crate) body: B,
 }
 
+impl<B> Job<B> {
+    /// A job in memory of its own. The memory is there before the job, so that each part is written where it stays: what is
+    /// copied right after it was written, in other pieces, stalls the processor.
+    #[inline(always)]
+    pub(crate) fn boxed(head: JobHead, body: B) -> Box<Self> {
+        Box::write(Box::new_uninit(), Self { head, body })
+    }
+}
+
 /// A job for an actor of type `A`.
 pub(crate) type Queued<A> = Box<Job<dyn JobBody<A>>>;
 

@@ -388,7 +388,7 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
         caller: AnswerSender<()>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
-        self.submit(target, Box::new(Job { head, body: Summons(Some(caller)) }), on)
+        self.submit(target, Job::boxed(head, Summons(Some(caller))), on)
     }
 
     fn leave(&self, target: &Target, reason: DeactivateReason) {

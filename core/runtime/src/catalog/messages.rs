@@ -108,7 +108,7 @@ where
         started: false,
     })?;
     let reply_to = way_back.take(codec);
-    Ok(Box::new(Job { head, body: TypedJob::new(message, reply_to) }))
+    Ok(Job::boxed(head, TypedJob::new(message, reply_to)))
 }
 
 fn unwrap<A, M>(job: Box<dyn Any + Send>) -> Option<Queued<A>>

@@ -11,6 +11,7 @@ mod room;
 mod shards;
 mod slot;
 mod summons;
+mod tokens;
 
 pub(crate) use job::{Job, JobHead, Queued, Reply, ReplyTo, TypedJob, WayBack};
 pub use kind::Factory;

@@ -7,6 +7,7 @@ use std::task::Poll;
 
 use archipelago_protocol::activation::{ActivationState, DeactivateReason, Life};
 use archipelago_protocol::call::CallError;
+use archipelago_protocol::time::Millis;
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 
@@ -118,7 +119,7 @@ async fn linger<A: VirtualActor>(slot: &Slot<A>, on: &ArbiterLocal) {
         while let Some((token, job)) = slot.poll_running(cx) {
             let mut inner = slot.inner.borrow_mut();
             inner.life.job_ended(on.coarse(), job.head.flags);
-            inner.forget_token(token);
+            inner.tokens.remove(token);
             drop(inner);
             on.job_ended();
             on.hold_reply(job);
@@ -136,7 +137,7 @@ async fn say_farewell<A: VirtualActor>(slot: &Slot<A>, on: &Rc<ArbiterLocal>) {
     // back into the actor is a cycle.
     let token = on.new_token();
     slot.inner.borrow_mut().tokens.push(token);
-    let work = within(Entered::new(Rc::clone(on), token, None, None), farewell);
+    let work = within(Entered::new(Rc::clone(on), token, Millis::MAX, None), farewell);
     let limit = on.node().env().sleep(on.node().settings().deactivate_timeout);
     match select(AssertUnwindSafe(work).catch_unwind(), limit).await {
         Either::Left((Ok(()), _)) => {}

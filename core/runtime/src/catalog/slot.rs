@@ -16,9 +16,9 @@ use archipelago_protocol::identity::{ActorId, CorrelationId};
 use archipelago_protocol::time::Millis;
 use futures_util::Stream;
 use futures_util::stream::FuturesUnordered;
-use smallvec::SmallVec;
 
 use super::job::{JobHead, Queued};
+use super::tokens::Tokens;
 use crate::arbiter::{ArbiterLocal, Expire};
 use crate::message::VirtualActor;
 use crate::mutants::{Mutant, broken};
@@ -38,7 +38,7 @@ pub(super) struct Inner<A: VirtualActor> {
     /// The sleeping inbox.
     pub(super) inbox: Option<Waker>,
     /// The jobs that run now: a call that one of them waits for must not wait for it.
-    pub(super) tokens: SmallVec<[u64; 1]>,
+    pub(super) tokens: Tokens,
     /// The job whose reply is awaited; in the usual case there is at most one. Boxed, because an idle actor has none.
     running: Option<Box<Running<A>>>,
     /// The others, if messages overlap.
@@ -65,7 +65,7 @@ impl<A: VirtualActor> Slot<A> {
             life: Life::new(now),
             queue: VecDeque::new(),
             inbox: None,
-            tokens: SmallVec::new(),
+            tokens: Tokens::default(),
             running: None,
             overlapping: None,
             farewell: None,
@@ -187,7 +187,7 @@ impl<A: VirtualActor> Inner<A> {
     /// A call that waits for a job of this actor, and would have to wait behind it, could only hang.
     fn check_cycle(&self, head: &JobHead, most: u32) -> Result<(), CallError> {
         let Some(scope) = &head.scope else { return Ok(()) };
-        let waits_for_us = head.asks && self.tokens.iter().any(|token| scope.chain.contains(*token));
+        let waits_for_us = head.asks && self.tokens.any(|token| scope.chain.contains(token));
         let starts = || self.queue.is_empty() && self.life.may_start(head.flags, A::INTERLEAVE, most);
         if waits_for_us && !starts() {
             return Err(CallError::CallCycle);
@@ -206,13 +206,6 @@ impl<A: VirtualActor> Inner<A> {
             self.queue.drain(..).partition(|job| job.body.is_abandoned(on));
         self.queue = kept;
         abandoned.into()
-    }
-
-    /// Notes that the job with this token runs no longer.
-    pub(super) fn forget_token(&mut self, token: u64) {
-        if let Some(at) = self.tokens.iter().position(|running| *running == token) {
-            self.tokens.swap_remove(at);
-        }
     }
 
     fn running_job(&mut self, call: CorrelationId) -> Option<&mut Queued<A>> {

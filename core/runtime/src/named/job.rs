@@ -137,7 +137,6 @@ impl<A: NamedActor, M: AcceptedBy<A>> Body<A> for TypedBody<M> {
         let Self { message, head, asker } = *self;
         let NamedHead { node, path, deadline, scope, held } = head;
         let token = node.env().random();
-        let deadline = (deadline < Millis::MAX).then_some(deadline);
         let span = tracing::debug_span!("handle", actor = %path, message = M::NAME);
         let job = Entered::beside(node, token, deadline, scope);
         let dispatch = || <M::Via as Dispatch<A, M>>::dispatch(actor, message, ctx);

@@ -122,7 +122,7 @@ impl<A: VirtualActor> ActorRef<A> {
     /// [`CallError`] if the ref cannot be used at all.
     pub fn deactivate(&self) -> Result<(), CallError> {
         let route = self.binding.route()?.in_present_life();
-        route.node.leave(route.kind, route.target.clone(), DeactivateReason::Requested);
+        route.node.leave(route.kind(), route.target.clone(), DeactivateReason::Requested);
         Ok(())
     }
 
@@ -141,7 +141,7 @@ impl<A: VirtualActor> ActorRef<A> {
     /// The arbiter of `node` that would host it.
     pub(crate) fn arbiter_of(&self, node: &NodeShared) -> Result<u16, CallError> {
         let route = self.binding.route()?;
-        Ok(node.arbiter_of(route.kind, route.target.hash))
+        Ok(node.arbiter_of(route.kind(), route.target.hash))
     }
 
     /// Whether messages can get on their way.
@@ -164,7 +164,7 @@ pub(super) async fn watch(binding: &Binding) -> Result<Watch, CallError> {
     let route = binding.route()?.in_present_life();
     let id = &route.target.id;
     let target = WatchTarget::Actor(id.kind().as_str().to_owned(), id.key().as_str().to_owned());
-    let shard = route.node.shard(route.kind, route.target.hash);
+    let shard = route.node.shard(route.kind(), route.target.hash);
     Watch::begin(route.node, target, At::Shard(shard)).await
 }
 
@@ -202,7 +202,7 @@ where
             return on.post(index, target, head, TypedOutbound::new(self.message, caller));
         }
         let reply_to = caller.map_or(ReplyTo::Nobody, ReplyTo::Caller);
-        kind.submit(target, Box::new(Job { head, body: TypedJob::new(self.message, reply_to) }), on)
+        kind.submit(target, Job::boxed(head, TypedJob::new(self.message, reply_to)), on)
     }
 
     fn name(&self) -> String {

@@ -31,12 +31,24 @@ struct Way {
 /// What a message needs to get on its way.
 pub(crate) struct Route<'a> {
     pub(crate) node: &'a Arc<NodeShared>,
-    pub(crate) kind: u32,
-    pub(crate) arbiter: u16,
     pub(crate) target: &'a Target,
+    /// Not copied: small fields that are read back in one piece stall the processor.
+    way: &'a Way,
 }
 
 impl Route<'_> {
+    /// The kind's place in the node's list.
+    #[inline]
+    pub(crate) const fn kind(&self) -> u32 {
+        self.way.kind
+    }
+
+    /// The arbiter that hosts the actor.
+    #[inline]
+    pub(crate) const fn arbiter(&self) -> u16 {
+        self.way.arbiter
+    }
+
     /// The same in the present life of the node: kinds and arbiters have the same numbers in all of them.
     pub(crate) fn in_present_life(&self) -> Self {
         Self { node: self.node.present(), ..*self }
@@ -86,11 +98,10 @@ impl Binding {
     }
 
     /// Where a message has to go.
+    #[inline]
     pub(crate) fn route(&self) -> Result<Route<'_>, CallError> {
         match (&self.inner.target, &self.inner.way) {
-            (Ok(target), Ok(Way { node, kind, arbiter })) => {
-                Ok(Route { node, kind: *kind, arbiter: *arbiter, target })
-            }
+            (Ok(target), Ok(way)) => Ok(Route { node: &way.node, target, way }),
             (Err(error), _) | (_, Err(error)) => Err(error.clone()),
         }
     }

@@ -113,7 +113,7 @@ pub(crate) fn submit_here<M: RemoteMessage>(
         return Err(refuse(caller, CallError::UnknownMessage(Box::new(unknown))));
     }
     let reply_to = caller.map_or(ReplyTo::Nobody, ReplyTo::Caller);
-    let job = Box::new(Job { head, body: TypedJob::new(message, reply_to) });
+    let job = Job::boxed(head, TypedJob::new(message, reply_to));
     kind.submit_boxed(target, (M::WIRE_ID, job), on)
 }
 

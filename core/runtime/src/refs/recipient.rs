@@ -14,7 +14,7 @@ use crate::node::NodeShared;
 /// Starts a forwarder on the arbiter of the ref's actor and gives out its address.
 pub(super) fn start<M: RemoteMessage>(to: MessageRef<M>) -> Result<Recipient<M>, CallError> {
     let route = to.binding().route()?.in_present_life();
-    let (node, arbiter) = (Arc::clone(route.node), route.arbiter);
+    let (node, arbiter) = (Arc::clone(route.node), route.arbiter());
     forwarder(&node, arbiter, move |message| to.send(message))
 }
 

@@ -35,7 +35,8 @@ pub(crate) trait Submit<R>: Send + 'static {
     fn name(&self) -> String;
 }
 
-/// Sends a message whose reply is awaited.
+/// Sends a message whose reply is awaited. Built into its callers, so that options that nobody gave cost nothing.
+#[inline(always)]
 pub(crate) fn ask<R: Send + 'static>(
     to: &Binding,
     flags: MessageFlags,
@@ -49,6 +50,7 @@ pub(crate) fn ask<R: Send + 'static>(
 }
 
 /// Sends a message nobody waits for.
+#[inline(always)]
 pub(crate) fn tell<R: Send + 'static>(
     to: &Binding,
     flags: MessageFlags,
@@ -58,13 +60,14 @@ pub(crate) fn tell<R: Send + 'static>(
     tell_on(&to.route()?, flags, options, job)
 }
 
+#[inline(always)]
 fn tell_on<R: Send + 'static>(
     route: &Route<'_>,
     flags: MessageFlags,
     options: CallOptions,
     job: impl Submit<R>,
 ) -> Result<(), CallError> {
-    let Route { node, kind, arbiter, target } = *route;
+    let (node, target, kind, arbiter) = (route.node, route.target, route.kind(), route.arbiter());
     let scope = inherited_by_tell();
     let inside = scope.is_some();
     let scope = with_trace(scope, options.trace);
@@ -80,26 +83,47 @@ fn tell_on<R: Send + 'static>(
     };
     match local(node, arbiter) {
         Some(local) => job.submit(kind, target, head, None, &local),
-        None if node.has_successor() => tell_on(&route.in_present_life(), flags, options, job),
-        None => {
-            let target = target.clone();
-            node.enter_work(arbiter, move |local| {
-                let name = job.name();
-                if let Err(error) = job.submit(kind, &target, head, None, local) {
-                    local.node().dead_letter(target.id.to_string(), &name, &error);
-                }
-            })
-        }
+        None if node.has_successor() => tell_in_present_life(route, flags, options, job),
+        None => tell_from_afar(route, head, job),
     }
 }
 
+/// Apart, so that the way within an arbiter stays short enough to be built into its callers.
+#[inline(never)]
+fn tell_in_present_life<R: Send + 'static>(
+    route: &Route<'_>,
+    flags: MessageFlags,
+    options: CallOptions,
+    job: impl Submit<R>,
+) -> Result<(), CallError> {
+    tell_on(&route.in_present_life(), flags, options, job)
+}
+
+/// Sends a message to an arbiter on another thread.
+#[inline(never)]
+fn tell_from_afar<R: Send + 'static>(
+    route: &Route<'_>,
+    head: JobHead,
+    job: impl Submit<R>,
+) -> Result<(), CallError> {
+    let (node, target, kind, arbiter) = (route.node, route.target, route.kind(), route.arbiter());
+    let target = target.clone();
+    node.enter_work(arbiter, move |local| {
+        let name = job.name();
+        if let Err(error) = job.submit(kind, &target, head, None, local) {
+            local.node().dead_letter(target.id.to_string(), &name, &error);
+        }
+    })
+}
+
+#[inline(always)]
 fn ask_on<R: Send + 'static>(
     route: &Route<'_>,
     flags: MessageFlags,
     options: CallOptions,
     job: impl Submit<R>,
 ) -> Call<R> {
-    let Route { node, kind, arbiter, target } = *route;
+    let (node, target, kind, arbiter) = (route.node, route.target, route.kind(), route.arbiter());
     let timeout = options.timeout.map_or(node.settings().call_timeout, Millis::from_duration);
     let scope = inherited();
     let inside = scope.is_some();
@@ -128,19 +152,38 @@ fn ask_on<R: Send + 'static>(
                 Err(error) => Call::failed(error),
             }
         }
-        None if node.has_successor() => ask_on(&route.in_present_life(), flags, options, job),
-        None => {
-            let (caller, answer) = answer_channel();
-            let target = target.clone();
-            let entered = node.enter_work(arbiter, move |local| {
-                // The caller is told through its way back.
-                let _ = job.submit(kind, &target, head, Some(caller), local);
-            });
-            match entered {
-                Ok(()) => Call::waiting(answer, backstop(node, deadline.since(now))),
-                Err(error) => Call::failed(error),
-            }
-        }
+        None if node.has_successor() => ask_in_present_life(route, flags, options, job),
+        None => ask_from_afar(route, (head, now), job),
+    }
+}
+
+#[inline(never)]
+fn ask_in_present_life<R: Send + 'static>(
+    route: &Route<'_>,
+    flags: MessageFlags,
+    options: CallOptions,
+    job: impl Submit<R>,
+) -> Call<R> {
+    ask_on(&route.in_present_life(), flags, options, job)
+}
+
+/// Sends a message to an arbiter on another thread, where the reply comes from. Its head was made at `now`.
+#[inline(never)]
+fn ask_from_afar<R: Send + 'static>(
+    route: &Route<'_>,
+    (head, now): (JobHead, Millis),
+    job: impl Submit<R>,
+) -> Call<R> {
+    let (node, target, kind, arbiter) = (route.node, route.target, route.kind(), route.arbiter());
+    let (caller, answer) = answer_channel();
+    let (target, deadline) = (target.clone(), head.deadline);
+    let entered = node.enter_work(arbiter, move |local| {
+        // The caller is told through its way back.
+        let _ = job.submit(kind, &target, head, Some(caller), local);
+    });
+    match entered {
+        Ok(()) => Call::waiting(answer, backstop(node, deadline.since(now))),
+        Err(error) => Call::failed(error),
     }
 }
 

@@ -186,10 +186,11 @@ impl Future for Drive {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ending> {
         let this = self.get_mut();
-        this.lane.set_writer(cx.waker());
-        let moved = this.handle_leftover().and_then(|()| this.write(cx));
+        this.lane.writer().begin_turn(cx.waker());
+        let moved = this.handle_leftover().and_then(|()| this.write(cx)).and_then(|()| this.read(cx));
         // Once more after reading: what came may have been answered on the spot.
-        match moved.and_then(|()| this.read(cx)).and_then(|()| this.write(cx)) {
+        this.lane.writer().looks();
+        match moved.and_then(|()| this.write(cx)) {
             Ok(()) => Poll::Pending,
             Err(ending) => Poll::Ready(ending),
         }

@@ -5,7 +5,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::task::Waker;
 
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::contract::Streams;
@@ -26,6 +25,7 @@ use super::large::AT_ONCE;
 use super::large_in::Brought;
 use super::peer::Peer;
 use super::waiter::{Payload, Waiter};
+use super::writer::Writer;
 use crate::node::NodeShared;
 
 /// The calls of a lane, and what it has to send.
@@ -54,7 +54,7 @@ pub(crate) struct Lane {
     goodbye: Cell<bool>,
     /// The other side leaves.
     left: Cell<bool>,
-    writer: RefCell<Option<Waker>>,
+    writer: Writer,
 }
 
 /// The connection of a lane.
@@ -87,7 +87,7 @@ impl Lane {
             waiting_requests: Cell::new(0),
             goodbye: Cell::new(false),
             left: Cell::new(false),
-            writer: RefCell::default(),
+            writer: Writer::default(),
         }
     }
 
@@ -189,12 +189,9 @@ impl Lane {
         self.outbox.borrow_mut().take()
     }
 
-    /// Notes whom to wake when there is something to write.
-    pub(super) fn set_writer(&self, waker: &Waker) {
-        let mut writer = self.writer.borrow_mut();
-        if !writer.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            *writer = Some(waker.clone());
-        }
+    /// The task that writes.
+    pub(super) const fn writer(&self) -> &Writer {
+        &self.writer
     }
 
     /// A connection is there: what waits can go.
@@ -211,7 +208,7 @@ impl Lane {
     pub(super) fn disconnected(&self, incoming: &Incoming) {
         if self.is_connected_by(incoming) {
             *self.connection.borrow_mut() = None;
-            *self.writer.borrow_mut() = None;
+            self.writer.gone();
         }
     }
 
@@ -345,8 +342,6 @@ impl Lane {
 
     /// Makes the connection write what waits.
     pub(super) fn wake(&self) {
-        if let Some(writer) = &*self.writer.borrow() {
-            writer.wake_by_ref();
-        }
+        self.writer.wake();
     }
 }

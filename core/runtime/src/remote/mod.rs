@@ -34,6 +34,7 @@ mod settings;
 mod transfers;
 mod transport_actor;
 mod waiter;
+mod writer;
 
 pub use connector::{AskError, Connector};
 pub use control::Service;

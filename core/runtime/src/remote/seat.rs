@@ -36,6 +36,8 @@ pub(crate) struct SeatLocal {
     actor: OnceCell<Addr<TransportActor>>,
     /// Calls are pending: somebody must look at their deadlines.
     pending: Notify,
+    /// Nobody looks at deadlines until something is pending.
+    asleep: Cell<bool>,
     connections: Cell<u64>,
 }
 
@@ -69,6 +71,7 @@ impl SeatLocal {
             links: RefCell::default(),
             actor: OnceCell::new(),
             pending: Notify::new(),
+            asleep: Cell::new(false),
             connections: Cell::new(0),
         });
         local.start();
@@ -160,13 +163,17 @@ impl SeatLocal {
     }
 
     /// A call was registered: its deadline must be looked at.
+    #[inline]
     pub(crate) fn call_pending(&self) {
-        self.pending.notify_one();
+        if self.asleep.replace(false) {
+            self.pending.notify_one();
+        }
     }
 
     /// Waits until something is pending, then for one grain, and ends what is due.
     async fn sweep_when_due(&self) {
         if !self.has_deadlines() {
+            self.asleep.set(true);
             self.pending.notified().await;
         }
         self.node.env().sleep(SWEEP_EVERY).await;

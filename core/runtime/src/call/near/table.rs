@@ -30,14 +30,25 @@ struct Entries {
 struct Entry {
     turn: u32,
     state: State,
+    /// Beside the state, so that it is taken without moving the rest.
+    reply: Option<Box<Job<dyn Reply>>>,
 }
 
-pub(super) enum State {
-    Free { next: u32 },
+enum State {
+    Free {
+        next: u32,
+    },
     Waiting(Option<Waker>),
     WaitingElsewhere(oneshot::Sender<Delivery>),
-    Replied(Box<Job<dyn Reply>>),
+    /// The entry has the reply.
+    Replied,
     Ended(Delivery),
+}
+
+/// What was in a place that is free now. To be dropped when the table is not borrowed.
+pub(super) struct Closed {
+    state: State,
+    reply: Option<Box<Job<dyn Reply>>>,
 }
 
 /// What became of an answer.
@@ -74,7 +85,7 @@ impl Table {
             return EntryId::new(std::mem::replace(free, next), entry.turn);
         }
         let place = u32::try_from(list.len()).unwrap_or(NONE);
-        list.push(Entry { turn: 0, state: State::Waiting(None) });
+        list.push(Entry { turn: 0, state: State::Waiting(None), reply: None });
         EntryId::new(place, 0)
     }
 
@@ -94,8 +105,9 @@ impl Table {
         job: Box<Job<dyn Reply>>,
     ) -> Result<Option<Waker>, Box<Job<dyn Reply>>> {
         match self.entries.borrow_mut().find(id) {
-            Some(Entry { state: state @ State::Waiting(_), .. }) => {
-                match std::mem::replace(state, State::Replied(job)) {
+            Some(Entry { state: state @ State::Waiting(_), reply, .. }) => {
+                *reply = Some(job);
+                match std::mem::replace(state, State::Replied) {
                     State::Waiting(waker) => Ok(waker),
                     _ => Ok(None),
                 }
@@ -114,27 +126,28 @@ impl Table {
                 entry.state = State::Ended(delivery);
                 Put::Kept(waker)
             }
-            State::WaitingElsewhere(_) => match entries.close(id.place()) {
+            State::WaitingElsewhere(_) => match entries.close(id.place()).state {
                 State::WaitingElsewhere(answer) => Put::Moved(answer, delivery),
                 _ => Put::Unwanted(delivery),
             },
-            State::Free { .. } | State::Replied(_) | State::Ended(_) => Put::Unwanted(delivery),
+            State::Free { .. } | State::Replied | State::Ended(_) => Put::Unwanted(delivery),
         }
     }
 
-    /// Takes the answer, if it has come; otherwise `cx` is woken when it comes.
+    /// Takes the reply, if it has come; if nothing has, `cx` is woken when something comes.
     #[inline]
     pub(super) fn look(&self, place: u32, cx: &mut Context<'_>) -> Look {
         let mut entries = self.entries.borrow_mut();
-        let Some(State::Waiting(waiting)) = entries.list.get_mut(place as usize).map(|e| &mut e.state) else {
-            return match entries.close(place) {
-                State::Replied(job) => Look::Replied(job),
-                other => Look::Ended(other.into_delivery()),
-            };
-        };
-        let old = match waiting {
-            Some(known) if known.will_wake(cx.waker()) => None,
-            _ => waiting.replace(cx.waker().clone()),
+        let Some(entry) = entries.list.get_mut(place as usize) else { return Look::Otherwise };
+        let old = match &mut entry.state {
+            State::Waiting(Some(known)) if known.will_wake(cx.waker()) => None,
+            State::Waiting(waiting) => waiting.replace(cx.waker().clone()),
+            State::Replied => {
+                let Some(job) = entry.reply.take() else { return Look::Otherwise };
+                entries.close(place);
+                return Look::Replied(job);
+            }
+            _ => return Look::Otherwise,
         };
         // A waker may be the last owner of its task, and with it of other calls.
         drop(entries);
@@ -158,7 +171,7 @@ impl Table {
     }
 
     /// Gives a place free; whatever was there is dropped by the caller.
-    pub(super) fn close(&self, place: u32) -> State {
+    pub(super) fn close(&self, place: u32) -> Closed {
         self.entries.borrow_mut().close(place)
     }
 
@@ -195,19 +208,21 @@ impl Entries {
 
     /// Frees a place that is in use.
     #[inline]
-    fn close(&mut self, place: u32) -> State {
+    fn close(&mut self, place: u32) -> Closed {
         let entry = &mut self.list[place as usize];
         entry.turn = entry.turn.wrapping_add(1);
         let next = std::mem::replace(&mut self.free, place);
-        std::mem::replace(&mut entry.state, State::Free { next })
+        let state = std::mem::replace(&mut entry.state, State::Free { next });
+        Closed { state, reply: entry.reply.take() }
     }
 }
 
-impl State {
-    fn into_delivery(self) -> Delivery {
+impl Closed {
+    /// The answer that was there.
+    pub(super) fn into_delivery(self) -> Delivery {
         match self {
-            Self::Replied(job) => Delivery::Job(job),
-            Self::Ended(delivery) => delivery,
+            Self { reply: Some(job), .. } => Delivery::Job(job),
+            Self { state: State::Ended(delivery), .. } => delivery,
             _ => Delivery::Failed(CallError::Stopped),
         }
     }
