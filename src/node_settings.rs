@@ -39,6 +39,7 @@ pub(crate) fn node_settings(settings: &Settings, store: String) -> NodeSettings 
     node.placement = strategy(settings.actors.placement);
     let own = |(kind, own): (&String, &KindSettings)| Some((kind.clone(), strategy(own.placement?)));
     node.placement_by_kind = settings.actors.kinds.iter().filter_map(own).collect();
+    node.sharding = (&settings.sharding).into();
     node.remote = remote_settings(settings, store);
     node
 }
@@ -141,6 +142,18 @@ mod tests {
         assert_eq!(membership.leader, LeaderRule::Oldest);
         assert_eq!(format!("{:?}", node.placement_of("Account")), "LeastLoaded");
         assert_eq!(format!("{:?}", node.placement_of("Cart")), "Local");
+    }
+
+    #[test]
+    fn what_is_said_about_shards_reaches_the_runtime() {
+        let settings = loaded(&[
+            ("sharding.rebalance", "false"),
+            ("sharding.strategy", "weigh-load"),
+            ("sharding.moves_per_round", "3"),
+        ]);
+        let sharding = node_settings(&settings, String::new()).sharding;
+        assert_eq!((sharding.rebalance, sharding.limits.per_round), (false, 3));
+        assert_eq!(format!("{:?}", sharding.strategy_of("Cart")), "WeighLoad { slack: 25 }");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::backend::{self, BackendKind};
 use super::lanes::Overflow;
 use super::membership::{Leader, Placement, SplitBrain};
 use super::optional;
+use super::sharding::Strategy;
 use super::size::Size;
 use super::span::{Idle, Pause, Span};
 use super::transport::{Host, TransportKind};
@@ -179,6 +180,14 @@ impl Leaf for Placement {
 
     fn expected() -> String {
         r#""spread", "local", "random" or "least-loaded""#.to_owned()
+    }
+}
+
+impl Leaf for Strategy {
+    const SHAPE: Shape = Shape::Text;
+
+    fn expected() -> String {
+        r#""least-shards" or "weigh-load""#.to_owned()
     }
 }
 

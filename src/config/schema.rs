@@ -18,6 +18,7 @@ use super::lanes::Overflow;
 use super::leaf::{Arbiters, Dialled, Leaf, Optional, Room, Shape, Text};
 use super::membership::{Leader, Placement, SplitBrain};
 use super::nats::{Replicas, ServerUrls, StreamName, SubjectPrefix};
+use super::sharding::Strategy;
 use super::span::{Idle, Pause, Span};
 use super::transport::{Host, TransportKind};
 
@@ -120,7 +121,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 92] = [
+static KEYS: [Key; 95] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -137,6 +138,9 @@ static KEYS: [Key; 92] = [
     Key::of::<Idle>(&["actors", "kinds", ANY, "idle_after"]),
     Key::of::<Placement>(&["actors", "placement"]),
     Key::of::<Placement>(&["actors", "kinds", ANY, "placement"]),
+    Key::of::<bool>(&["sharding", "rebalance"]),
+    Key::of::<Strategy>(&["sharding", "strategy"]),
+    Key::of::<NonZeroU32>(&["sharding", "moves_per_round"]),
     Key::of::<Span>(&["membership", "gossip"]),
     Key::of::<Span>(&["membership", "heartbeat"]),
     Key::of::<NonZeroU32>(&["membership", "suspicion"]),

@@ -42,5 +42,5 @@ pub use remote::{
     AskError, Connector, DirectoryLocator, InboundMessage, Location, Locator, MessageEnvelope, Place,
     RemoteSettings, SendRemote, Service, Spawned, StaticLocator, SubscribeInbound, TransportActor,
 };
-pub use settings::NodeSettings;
+pub use settings::{NodeSettings, ShardingSettings};
 pub use watch::Watch;

@@ -29,6 +29,8 @@ pub enum DeactivateReason {
     NodeStopping,
     /// `on_activate` or the factory failed.
     ActivationFailed,
+    /// Its shard goes to another node, where the next message finds it.
+    Moving,
 }
 
 /// Which messages of a kind may overlap.
