@@ -38,6 +38,14 @@ pub use archipelago_runtime::{
 pub use builder::{BuildNode, Builder};
 pub use error::Error;
 
+/// What becomes of a move of a shard, and what a strategy of your own needs to know.
+pub mod handoff {
+    pub use archipelago_protocol::handoff::{
+        AllocateShards, Allocations, HandOffOutcome, Host, LeastShards, RefuseReason, ShardMove, StayReason,
+        WeighLoad,
+    };
+}
+
 /// What a strategy or a rule of your own needs to know about the members of a cluster.
 pub mod membership {
     pub use archipelago_protocol::membership::{

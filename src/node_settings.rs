@@ -46,6 +46,7 @@ pub(crate) fn node_settings(settings: &Settings, store: String) -> NodeSettings 
         Some((kind.clone(), own.roles.as_ref()?.iter().cloned().collect()))
     };
     node.roles_by_kind = settings.actors.kinds.iter().filter_map(roles).collect();
+    node.sharding = (&settings.sharding).into();
     node.remote = remote_settings(settings, store);
     node
 }
@@ -156,6 +157,18 @@ mod tests {
         assert!(node.may_host("Cart") && node.may_host("Account"));
         node.roles.clear();
         assert!(!node.may_host("Cart") && node.may_host("Account"));
+    }
+
+    #[test]
+    fn what_is_said_about_shards_reaches_the_runtime() {
+        let settings = loaded(&[
+            ("sharding.rebalance", "false"),
+            ("sharding.strategy", "weigh-load"),
+            ("sharding.moves_per_round", "3"),
+        ]);
+        let sharding = node_settings(&settings, String::new()).sharding;
+        assert_eq!((sharding.rebalance, sharding.limits.per_round), (false, 3));
+        assert_eq!(format!("{:?}", sharding.strategy_of("Cart")), "WeighLoad { slack: 25 }");
     }
 
     #[test]

@@ -33,7 +33,10 @@ pub(crate) fn take_fired() -> BTreeSet<&'static str> {
 /// True if `name` is one of [`POINTS`], [`REMOTE_POINTS`] or [`CLUSTER_POINTS`].
 #[doc(hidden)]
 pub const fn is_point(name: &str) -> bool {
-    contains(&POINTS, name) || contains(&REMOTE_POINTS, name) || contains(&CLUSTER_POINTS, name)
+    contains(&POINTS, name)
+        || contains(&REMOTE_POINTS, name)
+        || contains(&CLUSTER_POINTS, name)
+        || contains(&HANDOFF_POINTS, name)
 }
 
 const fn contains(points: &[&str], name: &str) -> bool {
@@ -129,4 +132,14 @@ pub const CLUSTER_POINTS: [&str; 10] = [
     "session lost under load",
     "shard placed by request of another node",
     "shard taken over after a crash",
+];
+
+/// Every place that a sweep with shards that move must have reached.
+pub const HANDOFF_POINTS: [&str; 6] = [
+    "node crashed while a shard of it moved",
+    "node left under load",
+    "order refused",
+    "shard moved under load",
+    "shard stayed",
+    "target crashed while a shard came",
 ];

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::cluster::run_cluster_seed;
+use crate::cluster::{run_cluster_seed, run_handoff_seed};
 use crate::common::Outcome;
 use crate::invariants::Invariant;
 use crate::local::run_seed;
 use crate::remote::run_remote_seed;
-use crate::sometimes::{CLUSTER_POINTS, POINTS, REMOTE_POINTS};
+use crate::sometimes::{CLUSTER_POINTS, HANDOFF_POINTS, POINTS, REMOTE_POINTS};
 
 /// What the seeds of a sweep do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,12 +20,15 @@ pub enum Workload {
     Remote,
     /// Three to five nodes that all host the same kinds, and come and go.
     Cluster,
+    /// The same, and shards move between them under load.
+    Handoff,
 }
 
 impl Workload {
     /// The workload with this name.
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Local, Self::Remote, Self::Cluster].into_iter().find(|workload| workload.name() == name)
+        let all = [Self::Local, Self::Remote, Self::Cluster, Self::Handoff];
+        all.into_iter().find(|workload| workload.name() == name)
     }
 
     /// Its name.
@@ -34,6 +37,7 @@ impl Workload {
             Self::Local => "local",
             Self::Remote => "remote",
             Self::Cluster => "cluster",
+            Self::Handoff => "handoff",
         }
     }
 
@@ -43,6 +47,7 @@ impl Workload {
             Self::Local => run_seed(seed, length),
             Self::Remote => run_remote_seed(seed, length),
             Self::Cluster => run_cluster_seed(seed, length),
+            Self::Handoff => run_handoff_seed(seed, length),
         }
     }
 
@@ -50,7 +55,7 @@ impl Workload {
         match self {
             Self::Local => Invariant::LOCAL,
             Self::Remote => Invariant::REMOTE,
-            Self::Cluster => Invariant::CLUSTER,
+            Self::Cluster | Self::Handoff => Invariant::CLUSTER,
         }
     }
 
@@ -59,6 +64,7 @@ impl Workload {
             Self::Local => &POINTS,
             Self::Remote => &REMOTE_POINTS,
             Self::Cluster => &CLUSTER_POINTS,
+            Self::Handoff => &HANDOFF_POINTS,
         }
     }
 }
@@ -78,7 +84,7 @@ pub struct Sweep {
     pub sent: u64,
     /// How often each promise was looked at.
     pub evaluated: BTreeMap<Invariant, u64>,
-    /// The places of [`POINTS`], [`REMOTE_POINTS`] or [`CLUSTER_POINTS`] that were reached.
+    /// The places of [`POINTS`], [`REMOTE_POINTS`], [`CLUSTER_POINTS`] or [`HANDOFF_POINTS`] that were reached.
     pub reached: BTreeSet<&'static str>,
 }
 

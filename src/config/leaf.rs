@@ -16,6 +16,7 @@ use super::backend::{self, BackendKind};
 use super::lanes::Overflow;
 use super::membership::{Leader, Placement, SplitBrain};
 use super::optional;
+use super::sharding::Strategy;
 use super::size::Size;
 use super::span::{Idle, Pause, Span};
 use super::transport::{Host, TransportKind};
@@ -188,6 +189,14 @@ impl Leaf for ShardCount {
 
     fn expected() -> String {
         format!("a whole number from 1 to {}", Self::MAX)
+    }
+}
+
+impl Leaf for Strategy {
+    const SHAPE: Shape = Shape::Text;
+
+    fn expected() -> String {
+        r#""least-shards" or "weigh-load""#.to_owned()
     }
 }
 

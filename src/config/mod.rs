@@ -34,6 +34,7 @@ mod origins;
 mod schema;
 mod secret;
 mod settings;
+mod sharding;
 mod size;
 mod span;
 mod transport;
@@ -55,6 +56,7 @@ pub use settings::{
     ActorSettings, CallSettings, EventSettings, FenceSettings, KindSettings, NodeSettings, SessionSettings,
     Settings, TtlTooShort,
 };
+pub use sharding::{ShardingSettings, Strategy};
 pub use size::{BadSize, Size};
 pub use span::{Idle, Pause};
 pub use transport::{Host, TransportKind, TransportSettings};

@@ -19,6 +19,7 @@ use super::lanes::Overflow;
 use super::leaf::{Arbiters, Dialled, Leaf, Optional, Room, Shape, Text};
 use super::membership::{Leader, Placement, SplitBrain};
 use super::nats::{Replicas, ServerUrls, StreamName, SubjectPrefix};
+use super::sharding::Strategy;
 use super::span::{Idle, Pause, Span};
 use super::transport::{Host, TransportKind};
 
@@ -121,7 +122,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 95] = [
+static KEYS: [Key; 98] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -141,6 +142,9 @@ static KEYS: [Key; 95] = [
     Key::of::<Placement>(&["actors", "kinds", ANY, "placement"]),
     Key::of::<ShardCount>(&["actors", "kinds", ANY, "shards"]),
     Key::of::<BTreeSet<String>>(&["actors", "kinds", ANY, "roles"]),
+    Key::of::<bool>(&["sharding", "rebalance"]),
+    Key::of::<Strategy>(&["sharding", "strategy"]),
+    Key::of::<NonZeroU32>(&["sharding", "moves_per_round"]),
     Key::of::<Span>(&["membership", "gossip"]),
     Key::of::<Span>(&["membership", "heartbeat"]),
     Key::of::<NonZeroU32>(&["membership", "suspicion"]),

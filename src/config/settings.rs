@@ -18,6 +18,7 @@ use super::cluster::ClusterSettings;
 use super::lanes::LaneSettings;
 use super::leaf::arbiters;
 use super::membership::{MembershipSettings, Placement};
+use super::sharding::ShardingSettings;
 use super::span::{self, Idle};
 use super::transport::TransportSettings;
 
@@ -42,6 +43,8 @@ pub struct Settings {
     pub fence: FenceSettings,
     /// The store behind the directory.
     pub backend: BackendSettings,
+    /// How shards that have an owner are kept in balance.
+    pub sharding: ShardingSettings,
     /// The other nodes.
     pub cluster: ClusterSettings,
     /// How nodes follow each other.
@@ -75,6 +78,7 @@ impl Default for Settings {
             backend: BackendSettings::default(),
             cluster: ClusterSettings::default(),
             membership: MembershipSettings::default(),
+            sharding: ShardingSettings::default(),
             transport: TransportSettings::default(),
             lanes: LaneSettings::default(),
         }

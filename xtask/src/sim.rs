@@ -36,7 +36,8 @@ pub(crate) fn sweep(workspace: &Workspace, seeds: u64) -> Outcome {
 }
 
 /// What is simulated, and for how many simulated seconds per seed.
-const WORKLOADS: [(&str, &str); 3] = [("local", "120"), ("remote", "30"), ("cluster", "30")];
+const WORKLOADS: [(&str, &str); 4] =
+    [("local", "120"), ("remote", "30"), ("cluster", "30"), ("handoff", "30")];
 
 /// A line `figure <name> <value>`: something the program measured and wants to be remembered.
 fn is_figure(line: &str) -> bool {

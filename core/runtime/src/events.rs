@@ -3,7 +3,8 @@
 use std::fmt;
 
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::identity::{NodeAddress, NodeId, NodeInfo};
+use archipelago_protocol::handoff::HandOffOutcome;
+use archipelago_protocol::identity::{Generation, NodeAddress, NodeId, NodeInfo};
 use archipelago_protocol::membership::MemberEvent;
 use tokio::sync::broadcast;
 
@@ -80,6 +81,37 @@ pub enum Event {
         active: usize,
         /// How many may be.
         bound: usize,
+    },
+    /// A shard that this node serves is offered to another.
+    ShardMoving {
+        /// The kind of its actors.
+        kind: String,
+        /// Its number.
+        shard: u32,
+        /// The generation that is to move.
+        generation: Generation,
+        /// To whom.
+        to: NodeId,
+    },
+    /// A shard of this node has another owner now.
+    ShardMoved {
+        /// The kind of its actors.
+        kind: String,
+        /// Its number.
+        shard: u32,
+        /// The generation under which the other node owns it.
+        generation: Generation,
+        /// That node.
+        to: NodeId,
+    },
+    /// A move has come to nothing, or the shard was given up: the outcome says why.
+    ShardStays {
+        /// The kind of its actors.
+        kind: String,
+        /// Its number.
+        shard: u32,
+        /// What became of the order.
+        outcome: HandOffOutcome,
     },
     /// A message that nobody waits for could not be delivered.
     DeadLetter(DeadLetter),

@@ -44,7 +44,7 @@ pub use remote::{
     AskError, Connector, DirectoryLocator, InboundMessage, Location, Locator, MessageEnvelope, Place,
     RemoteSettings, SendRemote, Service, Spawned, StaticLocator, SubscribeInbound, TransportActor,
 };
-pub use settings::NodeSettings;
+pub use settings::{NodeSettings, ShardingSettings};
 pub use sharding::{ShardEnvelope, ShardRegion, Sharding};
 pub use state::{Persistence, Persistent, Saving, StateError};
 pub use watch::Watch;

@@ -64,6 +64,7 @@ impl KindMeters {
             Some(DeactivateReason::StoppedItself) => "stopped_itself",
             Some(DeactivateReason::Panicked) => "panicked",
             Some(DeactivateReason::NodeStopping) => "node_stopping",
+            Some(DeactivateReason::Moving) => "moving",
             Some(DeactivateReason::ActivationFailed) => "activation_failed",
             Some(DeactivateReason::Evicted) => "evicted",
             _ => "other",

@@ -15,6 +15,7 @@ use crate::cluster;
 use crate::env::{ArbiterMain, ArbiterRole, Stay, within};
 use crate::events::Event;
 use crate::node::{NodeShared, StartError};
+use crate::placement;
 use crate::remote;
 
 /// How the node's session stands.
@@ -53,6 +54,7 @@ async fn control(node: Arc<NodeShared>, ready: oneshot::Sender<Result<(), StartE
     };
     let _ = ready.send(Ok(()));
     cluster::start(&node);
+    placement::start_coordinator(&node);
     keep_session(node).await;
     if let Some(seat) = seat {
         seat.close(CLOSE_LIMIT).await;

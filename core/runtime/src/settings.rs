@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use archipelago_protocol::handoff::{AllocateShards, CoordinatorLimits, LeastShards};
 use archipelago_protocol::identity::NodeAddress;
 use archipelago_protocol::membership::MembershipSettings;
 use archipelago_protocol::placement::{ChooseNode, KindLayout, ShardCount, Spread};
@@ -67,8 +68,43 @@ pub struct NodeSettings {
     pub shards_by_kind: BTreeMap<String, ShardCount>,
     /// The roles of which a node needs one to host a kind; a kind that is not named lives anywhere.
     pub roles_by_kind: BTreeMap<String, Vec<String>>,
+    /// How shards that have an owner are kept in balance.
+    pub sharding: ShardingSettings,
     /// How it meets other nodes, if it has a transport.
     pub remote: RemoteSettings,
+}
+
+/// How shards that have an owner are kept in balance.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ShardingSettings {
+    /// Whether this node may have the duty to keep shards in balance. Default true. A cluster in which no node may moves
+    /// shards by order only, and away from nodes that leave.
+    pub rebalance: bool,
+    /// How much the node with that duty asks for, and how often.
+    pub limits: CoordinatorLimits,
+    /// Where shards should be. Default: as many on each node.
+    pub strategy: Arc<dyn AllocateShards>,
+    /// The same for single kinds.
+    pub strategy_by_kind: BTreeMap<String, Arc<dyn AllocateShards>>,
+}
+
+impl ShardingSettings {
+    /// Where shards of `kind` should be.
+    pub fn strategy_of(&self, kind: &str) -> &dyn AllocateShards {
+        &**self.strategy_by_kind.get(kind).unwrap_or(&self.strategy)
+    }
+}
+
+impl Default for ShardingSettings {
+    fn default() -> Self {
+        Self {
+            rebalance: true,
+            limits: CoordinatorLimits::default(),
+            strategy: Arc::new(LeastShards),
+            strategy_by_kind: BTreeMap::new(),
+        }
+    }
 }
 
 impl NodeSettings {
@@ -123,6 +159,7 @@ impl Default for NodeSettings {
             placement_by_kind: BTreeMap::new(),
             shards_by_kind: BTreeMap::new(),
             roles_by_kind: BTreeMap::new(),
+            sharding: ShardingSettings::default(),
             remote: RemoteSettings::default(),
         }
     }

@@ -1,5 +1,5 @@
 //! Sweeps seeds of a workload:
-//! `archipelago-sim [--workload local|remote|cluster] [--from S] [--seeds N] [--seconds T] [--replay SEED [--log true]]`.
+//! `archipelago-sim [--workload local|remote|cluster|handoff] [--from S] [--seeds N] [--seconds T] [--replay SEED [--log true]]`.
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
@@ -159,6 +159,7 @@ fn regressions(workload: Workload) -> Vec<u64> {
         Workload::Local => include_str!("../../seeds/regressions.txt"),
         Workload::Remote => include_str!("../../seeds/remote.txt"),
         Workload::Cluster => include_str!("../../seeds/cluster.txt"),
+        Workload::Handoff => include_str!("../../seeds/handoff.txt"),
     };
     let lines = listed.lines();
     lines.filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect()

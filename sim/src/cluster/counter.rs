@@ -147,6 +147,17 @@ pub(crate) fn tell(node: &Node, to: ActorNumber, add: Add) -> Result<(), CallErr
     }
 }
 
+/// The name of a kind.
+pub(crate) const fn kind_name(kind: usize) -> &'static str {
+    NAMES[kind]
+}
+
+/// The shard of a counter.
+pub(crate) fn shard_of(node: &Node, counter: ActorNumber) -> u32 {
+    let actor = node.actor_ref(kind_name(counter.kind), &counter.key.to_string());
+    actor.id().map_or(u32::MAX, |id| u32::try_from(id.stable_hash() % SHARDS).unwrap_or(u32::MAX))
+}
+
 /// Makes a node host kind `N`.
 pub(crate) fn with_kind<const N: usize>(
     builder: NodeBuilder,

@@ -29,6 +29,7 @@ enum Blow {
     OneWay,
     Reset,
     Store,
+    Move,
 }
 
 impl Fate {
@@ -58,6 +59,7 @@ impl Fate {
             Blow::Store => {
                 self.hand.spoil_store(StoreTrouble { reads: true, length: (300, 3_500) }).await;
             }
+            Blow::Move => self.move_shards(a, b).await,
         }
     }
 
@@ -73,7 +75,8 @@ impl Fate {
 
     fn blows(&self) -> Vec<Blow> {
         let plan = &self.plan;
-        switched_on(&[
+        let moves = (0..plan.moves).map(|_| Blow::Move);
+        let others = switched_on(&[
             (plan.leaves, Blow::Leave),
             (plan.crashes, Blow::Crash),
             (plan.pauses, Blow::Pause),
@@ -81,7 +84,8 @@ impl Fate {
             (plan.one_way, Blow::OneWay),
             (plan.resets, Blow::Reset),
             (plan.store_faults, Blow::Store),
-        ])
+        ]);
+        others.into_iter().chain(moves).collect()
     }
 
     /// Some nodes leave at once, in good order, and stay away for a while. Somebody must stay to take over.
@@ -115,7 +119,7 @@ impl Fate {
         self.hand.is_gone(index, life);
     }
 
-    async fn crash(&mut self, index: usize) {
+    pub(super) async fn crash(&mut self, index: usize) {
         let Some(life) = self.hand.life(index) else { return };
         self.hand.truth.crashes(life);
         self.hand.crash(index).await;

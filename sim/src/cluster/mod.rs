@@ -5,6 +5,7 @@ mod client;
 mod counter;
 mod eyes;
 mod fate;
+mod moves;
 mod plan;
 mod settle;
 mod truth;
@@ -32,6 +33,17 @@ use crate::world::{Simulation, World};
 pub fn run_cluster_seed(seed: u64, length: Duration) -> Outcome {
     let mut rng = Rng::new(seed ^ SALT);
     let plan = Plan::draw(&mut rng);
+    run_plan(seed, plan, rng, length)
+}
+
+/// The same, with other chances, and shards that move between the nodes all the time.
+pub fn run_handoff_seed(seed: u64, length: Duration) -> Outcome {
+    let mut rng = Rng::new(seed ^ MOVING_SALT);
+    let plan = Plan::draw(&mut rng).with_moves(&mut rng);
+    run_plan(seed, plan, rng, length)
+}
+
+fn run_plan(seed: u64, plan: Plan, mut rng: Rng, length: Duration) -> Outcome {
     let shared: Shared<Truth> = Arc::default();
     let mut simulation = Simulation::new(rng.bits()).with_network_of(plan.network()).without_observer();
     for index in 0..plan.nodes {
@@ -84,3 +96,4 @@ async fn script(plan: &Plan, world: &World, truth: &Arc<Truth>, rng: &mut Rng, l
 
 /// Keeps the chances of this workload apart from those of the others.
 const SALT: u64 = 0x636c_7573_7465_7221;
+const MOVING_SALT: u64 = 0x6d6f_7669_6e67_2121;

@@ -45,6 +45,8 @@ pub(crate) struct Plan {
     pub(crate) one_way: bool,
     pub(crate) resets: bool,
     pub(crate) store_faults: bool,
+    /// How many orders to move a shard are given for each other blow; zero in the workload without moves.
+    pub(crate) moves: usize,
 }
 
 /// Who is asked to own what nobody owns.
@@ -88,7 +90,14 @@ impl Plan {
             one_way,
             resets,
             store_faults,
+            moves: 0,
         }
+    }
+
+    /// The same plan with shards that move.
+    pub(crate) fn with_moves(mut self, rng: &mut Rng) -> Self {
+        self.moves = 2 + rng.index(6);
+        self
     }
 
     /// The numbers of one node.

@@ -31,6 +31,8 @@ pub enum DeactivateReason {
     ActivationFailed,
     /// More actors were active than may be, and this one was used least recently.
     Evicted,
+    /// Its shard goes to another node, where the next message finds it.
+    Moving,
 }
 
 /// What one look for an actor that can make room found.

@@ -70,6 +70,13 @@ pub enum HostEvent<J> {
         /// The generation that it knew.
         generation: Generation,
     },
+    /// A message for the shard was given back before it came here, or waits at its sender because the shard is not served.
+    GaveBack {
+        /// The generation that its sender knew; zero if it knew none.
+        generation: Generation,
+        /// When its caller stops waiting.
+        expires: Millis,
+    },
     /// A lane is lost. Its jobs cannot go back any more.
     LaneLost(LaneId),
     /// Somebody wants this node to own the shard, which nobody does, or only an ended session.

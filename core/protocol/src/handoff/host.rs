@@ -35,6 +35,8 @@ pub struct HostedShard<J> {
     view: Option<Hint>,
     lanes: Refusals,
     hold: Hold<J>,
+    /// When the first message ends that a drain keeps waiting at its sender.
+    away: Millis,
     /// The generation of an order that is being carried out.
     order: Option<Generation>,
     parcels: Option<Parcels>,
@@ -64,6 +66,7 @@ impl<J> HostedShard<J> {
             view: None,
             lanes: Refusals::new(),
             hold: Hold::new(),
+            away: Millis::MAX,
             order: None,
             parcels: None,
             limits,
@@ -78,6 +81,7 @@ impl<J> HostedShard<J> {
         match event {
             HostEvent::Data(job) => self.on_data(at, job, out),
             HostEvent::Settle { lane, generation } => self.on_settle(lane, generation, out),
+            HostEvent::GaveBack { generation, expires } => self.on_gave_back(at, generation, expires, out),
             HostEvent::LaneLost(lane) => self.on_lane_lost(lane),
             HostEvent::Asked => self.on_asked(at, out),
             HostEvent::Claimed(outcome) => self.on_claimed(at, outcome, out),
@@ -164,6 +168,21 @@ impl<J> HostedShard<J> {
             _ => self.keep(at, job, out),
         }
         self.lose_patience(at, out);
+    }
+
+    /// A message that was given back is as good a reason to look, and its caller waits as well.
+    fn on_gave_back(&mut self, at: Moment, generation: Generation, expires: Millis, out: &mut Out<J>) {
+        match self.state {
+            HostState::Absent if self.may_be_here(generation) => {
+                self.state = HostState::Probing;
+                out.push(HostAction::LookUp);
+            }
+            HostState::Draining(_) => {
+                self.away = self.away.min(expires);
+                self.lose_patience(at, out);
+            }
+            _ => {}
+        }
     }
 
     /// Whether a message sent under `generation` may know more than this node.
@@ -330,7 +349,7 @@ impl<J> HostedShard<J> {
             HostState::Reasserting(Assertion::Recast { again_at, .. }) => Some(again_at),
             HostState::Serving { offer, .. } => offer.map(|offer| offer.until),
             HostState::Draining(drain) => {
-                let due = drain.until.min(self.hold.earliest() - self.limits.patience);
+                let due = drain.until.min(self.earliest() - self.limits.patience);
                 Some(drain.parcels_until.map_or(due, |parcels| due.min(parcels)))
             }
             HostState::Transferring(departure) => Some(departure.until),

@@ -1,14 +1,28 @@
-//! Which node is to own a shard, and how one node comes to own it.
+//! Which node is to own a shard that nobody owns.
 //!
-//! [`ChooseNode`] is advice: it names the nodes to ask, in order. [`Tenure`] is one shard at one node: it claims the shard
-//! when it is asked to and serves it once its own claim was answered. Two nodes that choose differently are harmless,
+//! [`ChooseNode`] is advice: it names the nodes to ask, in order. How the node that is asked comes to own the shard, and
+//! how it gives it away, is [`HostedShard`](crate::handoff::HostedShard)'s. Two nodes that choose differently are harmless,
 //! because the directory grants a shard to one of them. [`KindLayout`] says how a kind is divided: that must be the same
 //! everywhere.
 
 mod choice;
 mod layout;
-mod tenure;
 
 pub use choice::{Candidate, ChooseNode, LeastLoaded, Local, Random, Spread, Wanted};
 pub use layout::{KindLayout, ShardCount, ShardCountError};
-pub use tenure::{ClaimOutcome, Tenure, TenureAction, TenureEvent, TenureState};
+
+use crate::identity::Generation;
+use crate::link::Hint;
+
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClaimOutcome {
+    /// The shard is this node's.
+    Placed(Generation),
+    /// Another node has it.
+    Taken(Hint),
+    /// No answer, or none that says anything: it may still be applied.
+    Unanswered,
+    /// This node's session is over.
+    SessionLost,
+}

@@ -17,7 +17,7 @@ use crate::meters::ArbiterMeters;
 use crate::mutants::{Mutant, broken};
 use crate::named::NamedCalls;
 use crate::node::NodeShared;
-use crate::placement::Tenancies;
+use crate::placement::Hosting;
 use crate::remote::{Returns, Roads, Routes, SeatLocal, Transfers};
 use crate::watch::Watchers;
 
@@ -44,7 +44,7 @@ pub(crate) struct ArbiterLocal {
     returns: Returns,
     transfers: Transfers,
     roads: Roads,
-    tenancies: Tenancies,
+    hosting: Hosting,
     named_calls: NamedCalls,
     watchers: Watchers,
     crowd: RefCell<Crowd>,
@@ -73,7 +73,7 @@ impl ArbiterLocal {
             returns: Returns::default(),
             transfers: Transfers::default(),
             roads: Roads::default(),
-            tenancies: Tenancies::default(),
+            hosting: Hosting::default(),
             named_calls: NamedCalls::default(),
             watchers: Watchers::default(),
             crowd: RefCell::new(crowd),
@@ -405,8 +405,8 @@ impl ArbiterLocal {
     }
 
     /// The shards that this node serves here.
-    pub(crate) const fn tenancies(&self) -> &Tenancies {
-        &self.tenancies
+    pub(crate) const fn hosting(&self) -> &Hosting {
+        &self.hosting
     }
 
     /// The calls of other nodes to named actors of this one.

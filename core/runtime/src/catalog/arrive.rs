@@ -66,7 +66,8 @@ impl<A: VirtualActor> KindCatalog<A> {
         let (_, entry) = self.addressee(&head, on)?;
         let taken = self.takes_in(&head, on);
         if !taken {
-            on.wanted_by_chance(head.shard, head.generation);
+            let expires = head.ttl.map_or(Millis::MAX, |ttl| on.coarse() + ttl);
+            on.not_taken(head.shard, head.generation, expires);
         }
         if !arrived.may_enter(head.shard, taken, on) {
             return Ok(());

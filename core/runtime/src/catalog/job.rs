@@ -8,7 +8,7 @@ use std::task::{Context as TaskContext, Poll, ready};
 use actix::Context;
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::CorrelationId;
-use archipelago_protocol::message::{Codec, MessageFlags};
+use archipelago_protocol::message::{Codec, MessageFlags, WireId};
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use crate::arbiter::ArbiterLocal;
 use crate::call::{Answer, AnswerSender, CallScope, NearSender};
 use crate::message::{AcceptedBy, Dispatch, Dispatched, RemoteMessage, VirtualActor};
-use crate::remote::LaneWay;
+use crate::remote::{EncodedOutbound, Incoming, LaneWay, Origin, Parked, TypedOutbound, Waiter};
 
 /// A job: one allocation from the sender to the reply, so that only its pointer moves.
 pub(crate) struct Job<B: ?Sized> {
@@ -60,6 +60,30 @@ pub(crate) trait JobBody<A: VirtualActor>: Reply {
     fn run(&mut self, actor: &mut A, ctx: &mut Context<A>) -> Ran;
     /// The name of the message.
     fn name(&self) -> &'static str;
+    /// Whether it can still go back to where it came from.
+    fn goes_back(&self, on: &ArbiterLocal) -> bool;
+    /// Whether it came by this connection.
+    fn came_by(&self, incoming: &Incoming, on: &ArbiterLocal) -> bool;
+    /// Makes of the job again what it was before it was queued; none if it cannot be encoded: then its call ends without an
+    /// answer.
+    fn unsend(&mut self, origin: Origin) -> Option<Unsent>;
+}
+
+/// A message that was queued and has not started, as it was before.
+pub(crate) enum Unsent {
+    /// A message of this node.
+    Ours(Parked),
+    /// One that came over a lane.
+    OfLane {
+        /// Its way back.
+        way: LaneWay,
+        /// The number of its name.
+        id: WireId,
+        /// How it is encoded.
+        codec: Codec,
+        /// The message.
+        payload: Bytes,
+    },
 }
 
 /// The way back of a job, whatever its actor.
@@ -171,6 +195,39 @@ impl<A: VirtualActor, M: AcceptedBy<A>> JobBody<A> for TypedJob<M> {
 
     fn name(&self) -> &'static str {
         M::NAME
+    }
+
+    fn goes_back(&self, on: &ArbiterLocal) -> bool {
+        match (&self.stage, &self.reply_to) {
+            (Stage::Waiting(_), ReplyTo::Lane(way, _)) => way.can_return(on),
+            (Stage::Waiting(_), _) => true,
+            _ => false,
+        }
+    }
+
+    fn came_by(&self, incoming: &Incoming, _: &ArbiterLocal) -> bool {
+        matches!(&self.reply_to, ReplyTo::Lane(way, _) if way.came_by(incoming))
+    }
+
+    fn unsend(&mut self, origin: Origin) -> Option<Unsent> {
+        let Stage::Waiting(message) = std::mem::replace(&mut self.stage, Stage::Running) else { return None };
+        let id = M::WIRE_ID;
+        match std::mem::replace(&mut self.reply_to, ReplyTo::Nobody) {
+            ReplyTo::Nobody => Some(Unsent::Ours(origin.parcel(TypedOutbound::new(message, None)))),
+            ReplyTo::Caller(caller) => {
+                Some(Unsent::Ours(origin.parcel(TypedOutbound::new(message, Some(caller)))))
+            }
+            ReplyTo::Encoded(caller, codec) => {
+                let waiter = Some(Waiter::of_bytes(caller));
+                let payload = codec.encode(&message).ok()?.into();
+                let body = EncodedOutbound { id, name: M::NAME.into(), codec, payload, waiter, ended: false };
+                Some(Unsent::Ours(origin.parcel(body)))
+            }
+            ReplyTo::Lane(way, codec) => {
+                let payload = codec.encode(&message).ok()?.into();
+                Some(Unsent::OfLane { way, id, codec, payload })
+            }
+        }
     }
 }
 

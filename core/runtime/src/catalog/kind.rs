@@ -15,6 +15,7 @@ use hashbrown::HashTable;
 
 use super::job::{Job, JobHead, Queued, WayBack};
 use super::messages::MessageTable;
+use super::seal::{Leaving, Left};
 use super::shards::Shards;
 use super::slot::Slot;
 use super::summons::Summons;
@@ -24,7 +25,7 @@ use crate::message::{BoxError, VirtualActor};
 use crate::meters::KindMeters;
 use crate::node::{KindShared, Node};
 use crate::refs::decoding;
-use crate::remote::{Arrived, LargeArrived, Violation};
+use crate::remote::{Arrived, Incoming, LargeArrived, Violation};
 
 /// Makes the instance of an actor from its id.
 pub type Factory<A> = Arc<dyn Fn(&ActorId, &Node) -> Result<A, BoxError> + Send + Sync>;
@@ -67,6 +68,16 @@ pub(crate) trait AnyKind: Any {
     fn submit_large(&self, arrived: LargeArrived, on: &Rc<ArbiterLocal>) -> Result<(), Violation>;
     /// Which of its shards this node serves.
     fn shards(&self) -> &Shards;
+    /// Takes what has not started out of the inboxes of a shard.
+    fn empty_inboxes(&self, shard: u16, leaving: Leaving<'_>, on: &Rc<ArbiterLocal>) -> Left;
+    /// Whether something for a shard that came by this connection has not started.
+    fn has_unstarted(&self, shard: u16, incoming: &Incoming, on: &ArbiterLocal) -> bool;
+    /// Whether a call belongs to work under way in a shard.
+    fn is_inner(&self, shard: u16, head: &JobHead) -> bool;
+    /// Asks the actors of a shard to leave once none of them has anything to do; true if all are gone.
+    fn clear_out(&self, shard: u16, reason: DeactivateReason) -> bool;
+    /// For how long the oldest running handler of a shard has run.
+    fn busy_for(&self, shard: u16, now: Millis) -> Millis;
     /// Whether it handles the message with this number and type.
     fn takes(&self, id: WireId, message: TypeId) -> bool;
     /// Queues a boxed `Job<TypedJob>` of a message that it takes.
@@ -243,7 +254,7 @@ impl<A: VirtualActor> KindCatalog<A> {
 
     /// At which generation the shard of the actor with this hash is served.
     pub(super) fn generation(&self, hash: u64) -> Generation {
-        self.shards.served(self.shards.of(hash)).unwrap_or(Generation::new(0))
+        self.shards.generation(self.shards.of(hash))
     }
 
     /// Whether messages of this node go straight to the actor with this hash.
@@ -322,7 +333,7 @@ impl<A: VirtualActor> KindCatalog<A> {
         }
     }
 
-    fn all_slots(&self) -> Vec<Rc<Slot<A>>> {
+    pub(super) fn all_slots(&self) -> Vec<Rc<Slot<A>>> {
         self.slots.borrow().iter().cloned().collect()
     }
 
@@ -361,6 +372,26 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
 
     fn shards(&self) -> &Shards {
         &self.shards
+    }
+
+    fn empty_inboxes(&self, shard: u16, leaving: Leaving<'_>, on: &Rc<ArbiterLocal>) -> Left {
+        self.empty_inboxes(shard, leaving, on)
+    }
+
+    fn has_unstarted(&self, shard: u16, incoming: &Incoming, on: &ArbiterLocal) -> bool {
+        self.has_unstarted(shard, incoming, on)
+    }
+
+    fn is_inner(&self, shard: u16, head: &JobHead) -> bool {
+        self.is_inner(shard, head)
+    }
+
+    fn clear_out(&self, shard: u16, reason: DeactivateReason) -> bool {
+        self.clear_out(shard, reason)
+    }
+
+    fn busy_for(&self, shard: u16, now: Millis) -> Millis {
+        self.busy_for(shard, now)
     }
 
     fn takes(&self, id: WireId, message: TypeId) -> bool {

@@ -64,6 +64,11 @@ impl<A: VirtualActor> MessageTable<A> {
         self.at(*self.by_id.get(&id)?)
     }
 
+    /// The place of a message in the list, which is its number on the wire.
+    pub(crate) fn place_of(&self, id: WireId) -> Option<u16> {
+        u16::try_from(*self.by_id.get(&id)?).ok()
+    }
+
     /// The message with this place in the list.
     pub(crate) fn at(&self, place: usize) -> Option<&Entry<A>> {
         self.entries.get(place)

@@ -6,10 +6,11 @@ use std::task::{Context as TaskContext, Poll};
 use actix::Context;
 use archipelago_protocol::call::CallError;
 
-use super::job::{JobBody, Ran, Reply};
+use super::job::{JobBody, Ran, Reply, Unsent};
 use crate::arbiter::ArbiterLocal;
 use crate::call::{AnswerSender, NearSender};
 use crate::message::VirtualActor;
+use crate::remote::{Incoming, Origin};
 
 /// Waits until an actor is alive.
 pub(super) struct Summons(pub(super) Option<AnswerSender<()>>);
@@ -29,6 +30,18 @@ impl<A: VirtualActor> JobBody<A> for Summons {
 
     fn name(&self) -> &'static str {
         "summons"
+    }
+
+    fn goes_back(&self, _: &ArbiterLocal) -> bool {
+        false
+    }
+
+    fn came_by(&self, _: &Incoming, _: &ArbiterLocal) -> bool {
+        false
+    }
+
+    fn unsend(&mut self, _: Origin) -> Option<Unsent> {
+        None
     }
 }
 

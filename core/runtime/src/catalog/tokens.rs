@@ -33,9 +33,14 @@ impl Tokens {
         self.others = Vec::new();
     }
 
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
+        self.one.into_iter().chain(self.others.iter().copied())
+    }
+
     /// Whether one of them is wanted.
-    pub(super) fn any(&self, mut wanted: impl FnMut(u64) -> bool) -> bool {
-        self.one.into_iter().chain(self.others.iter().copied()).any(&mut wanted)
+    pub(super) fn any(&self, wanted: impl FnMut(u64) -> bool) -> bool {
+        self.iter().any(wanted)
     }
 }
 

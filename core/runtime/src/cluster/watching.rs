@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use crate::node::NodeShared;
 
 /// Something that a watch shows.
-pub(super) enum Watched {
+pub(crate) enum Watched {
     /// A change, or everything there is.
     Change(WatchEvent),
     /// The watch broke; it is opened again, and begins with everything there is.
@@ -23,7 +23,7 @@ impl Message for Watched {
 
 /// Watches `scope` for the actor until the context ends or the handle is cancelled. The watch waits while the actor is
 /// behind, so nothing piles up.
-pub(super) fn watch<A>(
+pub(crate) fn watch<A>(
     node: &Arc<NodeShared>,
     scope: WatchScope,
     actor: &A,

@@ -9,10 +9,11 @@ use crate::arbiter::{Drained, Entry, Survey};
 use crate::cluster::Plan;
 use crate::env::within;
 use crate::events::Event;
+use crate::placement::hand_everything_over;
 use crate::session;
 
 impl Node {
-    /// Takes no new work, finishes what is under way within the budget, deactivates every actor with its hook
+    /// Hands its shards over to other nodes, takes no new work, finishes what is under way within the budget, deactivates every actor with its hook
     /// run, and gives the node's session back. Run it to its end: a stop that is dropped half-way stays half-way.
     ///
     /// # Errors
@@ -27,6 +28,7 @@ impl Node {
         node.events().publish(Event::NodeStopping { node: node.id() });
         node.members().plan(Plan::Leave);
         let until = node.env().now() + node.settings().stop_budget;
+        hand_everything_over(node, node.env().now() + Millis(node.settings().stop_budget.0 / 2)).await;
         let arbiters = node.data_arbiters();
         let reports = join_all(arbiters.clone().map(|index| ask_to_drain(node, index, until))).await;
         wait_until_all_are_quiet(node, until).await;

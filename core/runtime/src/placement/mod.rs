@@ -1,7 +1,15 @@
-//! Who serves a shard: finding its owner, or finding it one.
+//! Who serves a shard: finding its owner, finding it one, and handing it over.
 
+mod coordinator;
+mod handover;
+mod hosting;
+mod leaving;
+mod moving;
 mod seek;
-mod tenancy;
+mod writes;
 
+pub(crate) use coordinator::start as start_coordinator;
+pub(crate) use hosting::Hosting;
+pub(crate) use leaving::hand_everything_over;
+pub(crate) use moving::answer_handoff;
 pub(crate) use seek::{Found, address_of, meet, place_here, seek};
-pub(crate) use tenancy::Tenancies;

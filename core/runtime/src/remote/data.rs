@@ -69,7 +69,8 @@ impl DataSink {
         }
         let serving = kind.shards().serves(head.shard.number, head.generation) && !on.turns_away(head);
         if !serving {
-            on.wanted_by_chance(head.shard, head.generation);
+            let expires = head.ttl.map_or(Millis::MAX, |ttl| now + ttl);
+            on.not_taken(head.shard, head.generation, expires);
         }
         if let Verdict::Return(reason) = on.judge(incoming, head.shard, serving) {
             on.send_back(lane, call, (head.clone(), payload), reason);
@@ -321,6 +322,23 @@ impl LaneWay {
 
     pub(crate) const fn asks(&self) -> bool {
         self.call.is_some()
+    }
+
+    /// Whether the message came by this connection.
+    pub(crate) fn came_by(&self, incoming: &Incoming) -> bool {
+        std::ptr::eq(&**self.held.incoming(), incoming)
+    }
+
+    /// Whether the message can go back as it came: the sender of a large one has forgotten it, a connection that was lost does
+    /// not come back, and a node that leaves takes nothing back.
+    pub(crate) fn can_return(&self, on: &ArbiterLocal) -> bool {
+        let connected = |lane: Rc<Lane>| lane.is_connected_by(self.held.incoming()) && !lane.has_left();
+        !self.held.is_large() && self.lane(on).is_some_and(connected)
+    }
+
+    /// The lane and the connection that the message came by.
+    pub(super) fn ends(&self, on: &ArbiterLocal) -> Option<(Rc<Lane>, &Arc<Incoming>)> {
+        Some((self.lane(on)?, self.held.incoming()))
     }
 
     /// Sends the reply.

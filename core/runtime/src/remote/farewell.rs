@@ -2,7 +2,8 @@
 //!
 //! A node that owns nothing any more says Bye on every lane of a data arbiter. Whoever hears it sends there no longer, waits
 //! until everything sent has been answered or has come back, and answers. Until all have answered the leaving node goes on
-//! reading, and gives back what it reads.
+//! reading, and gives back what it reads. Messages of its own that come back before the answers it sends out again; after
+//! Bye nothing of it comes back that was taken.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -15,6 +16,7 @@ use archipelago_protocol::time::Millis;
 
 use super::lane::Lane;
 use super::routes::Shard;
+use super::seat::SeatLocal;
 use crate::arbiter::ArbiterLocal;
 use crate::env::within;
 use crate::mutants::{Mutant, broken};
@@ -35,15 +37,35 @@ impl ArbiterLocal {
         if broken(Mutant::LeaveAtOnce) {
             return;
         }
-        let lanes: Vec<Rc<Lane>> = seat.all_lanes().into_iter().filter(|lane| lane.is_connected()).collect();
-        lanes.iter().for_each(|lane| lane.say(&Frame::Bye));
         let all_know = async {
-            while lanes.iter().any(|lane| lane.is_connected() && !lane.said_goodbye()) {
-                self.node().env().sleep(LOOK_EVERY).await;
+            // What has come back meanwhile goes out again, and has to get there before the node is gone.
+            let mut came_back = None;
+            while came_back != Some(self.returns().came_back()) {
+                came_back = Some(self.returns().came_back());
+                self.say_goodbye(seat).await;
             }
         };
         if within(self.node().env(), LEAVE_LIMIT, all_know).await.is_none() {
             tracing::info!(node = %self.node().id(), "not every node has taken leave in time");
+        }
+    }
+
+    /// Says Bye on every lane, also on those that get a connection meanwhile, and waits for the answers.
+    async fn say_goodbye(&self, seat: &SeatLocal) {
+        let mut told = BTreeSet::new();
+        loop {
+            let lanes = seat.all_lanes().into_iter().filter(|lane| lane.is_connected());
+            let lanes: Vec<Rc<Lane>> = lanes.collect();
+            for lane in &lanes {
+                if lane.connection().is_some_and(|connection| told.insert(connection)) {
+                    lane.say_bye();
+                }
+            }
+            let waits = lanes.iter().any(|lane| !lane.said_goodbye()) || self.routes().waiting() > 0;
+            if !waits {
+                return;
+            }
+            self.node().env().sleep(LOOK_EVERY).await;
         }
     }
 

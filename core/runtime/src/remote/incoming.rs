@@ -50,9 +50,9 @@ impl Incoming {
         lock(&self.large).may_read()
     }
 
-    /// How many of its messages have not ended.
-    pub(super) fn jobs(&self) -> usize {
-        lock(&self.window).jobs() + lock(&self.large).jobs()
+    /// How many of its large messages have not ended.
+    pub(super) fn large_jobs(&self) -> usize {
+        lock(&self.large).jobs()
     }
 
     fn release(&self, bytes: usize) {
@@ -92,6 +92,11 @@ impl Held {
         Self { incoming: Arc::clone(incoming), bytes, is_large: true }
     }
 
+    /// Whether the message is large.
+    pub(super) const fn is_large(&self) -> bool {
+        self.is_large
+    }
+
     /// The connection it came by.
     pub(crate) fn incoming(&self) -> &Arc<Incoming> {
         &self.incoming
@@ -120,9 +125,9 @@ mod tests {
         assert!(incoming.may_read(Waker::noop()) && !incoming.may_read_large());
         let small = Held::take(&incoming, 101);
         assert!(!incoming.may_read(Waker::noop()));
-        assert_eq!(incoming.jobs(), 2);
+        assert_eq!(incoming.large_jobs(), 1);
         drop((large, small));
         assert!(incoming.may_read(Waker::noop()) && incoming.may_read_large());
-        assert_eq!(incoming.jobs(), 0);
+        assert_eq!(incoming.large_jobs(), 0);
     }
 }

@@ -18,10 +18,10 @@ use super::peer::Peer;
 use super::routes::Shard;
 use crate::arbiter::not_serving;
 use crate::call::answer_channel;
-use crate::catalog::{JobHead, Target};
+use crate::catalog::{AnyKind, JobHead, Target};
 use crate::env::within;
 use crate::node::{Node, NodeShared};
-use crate::placement::place_here;
+use crate::placement::{answer_handoff, place_here};
 use crate::watch::{Begun, WatchWord, hear};
 
 /// Asks whether an actor is registered at a path of the node asked.
@@ -122,6 +122,20 @@ pub(crate) async fn ask_to_place(
     Ok(placed.map(|(owner, generation)| Hint { owner, generation }))
 }
 
+/// Says something about a move to another node.
+///
+/// # Errors
+///
+/// What it answers, or why it could not be asked.
+pub(crate) async fn ask_about_move(
+    node: &Arc<NodeShared>,
+    peer: Arc<Peer>,
+    payload: Bytes,
+    limit: Millis,
+) -> Result<Bytes, CallError> {
+    node.remoting().ask_service(peer, MOVES, payload, limit).await
+}
+
 /// Says something about watches to another node.
 ///
 /// # Errors
@@ -176,6 +190,7 @@ pub(super) async fn answer(
             Ok(place) => node.place_asked(&place).await.and_then(|at| encode(&at)),
             Err(error) => Err(error),
         },
+        MOVES => answer_handoff(node, from, &request).await,
         WATCHES => match decode(&request) {
             Ok(word) => hear(node, from, word).await.and_then(|begun| encode(&begun)),
             Err(error) => Err(error),
@@ -223,9 +238,11 @@ impl NodeShared {
         let (caller, answer) = answer_channel();
         let (index, head) = (found.index(), self.summons());
         self.on_arbiter(self.arbiter_of_shard(shard.number), move |on| {
-            if let Some(kind) = on.any_kind(index) {
+            let served = |kind: &&dyn AnyKind| kind.shards().served(shard.number).is_some();
+            match on.any_kind(index).filter(served) {
                 // The caller is told through its way back.
-                let _ = kind.summon(&target, head, caller, on);
+                Some(kind) => drop(kind.summon(&target, head, caller, on)),
+                None => caller.send(Err(not_serving("the actor has moved"))),
             }
         })?;
         answer.await.unwrap_or(Err(CallError::Stopped))?;
@@ -267,7 +284,7 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CallError> {
 
 /// Whether a number of a service is the library's own.
 pub(super) const fn is_inquiry(service: u16) -> bool {
-    service >= WATCHES
+    service >= MOVES
 }
 
 const LOOKUP: u16 = u16::MAX;
@@ -275,6 +292,7 @@ const SPAWN: u16 = u16::MAX - 1;
 const PLACE: u16 = u16::MAX - 2;
 const MEMBERSHIP: u16 = u16::MAX - 3;
 const WATCHES: u16 = u16::MAX - 4;
+const MOVES: u16 = u16::MAX - 5;
 
 /// How long a word about membership may take.
 const SAY_WITHIN: Millis = Millis(1_000);

@@ -299,6 +299,17 @@ impl Lane {
         self.left.replace(true)
     }
 
+    /// Whether the other side has said that it leaves.
+    pub(super) fn has_left(&self) -> bool {
+        self.left.get()
+    }
+
+    /// Says that this side leaves; the answer to an earlier word does not count any more.
+    pub(super) fn say_bye(&self) {
+        self.goodbye.set(false);
+        self.say(&Frame::Bye);
+    }
+
     pub(super) fn said_goodbye(&self) -> bool {
         self.goodbye.get()
     }

@@ -31,6 +31,22 @@ pub(crate) struct Parcel<B: ?Sized> {
     pub(crate) body: B,
 }
 
+/// A message that comes out of an inbox again, but for its content.
+pub(crate) struct Origin {
+    pub(crate) shard: Shard,
+    pub(crate) target: Target,
+    pub(crate) head: JobHead,
+    pub(crate) expires: Millis,
+}
+
+impl Origin {
+    /// The message with its content.
+    pub(crate) fn parcel(self, body: impl Outbound + 'static) -> Parked {
+        let Self { shard, target, head, expires } = self;
+        Box::new(Parcel { shard, target, head, expires, body })
+    }
+}
+
 /// Encodes a message on any thread, unless it is longer than a limit.
 pub(super) type WriteElsewhere = Box<dyn FnOnce(&mut BytesMut, usize) -> Result<(), CodecError> + Send>;
 

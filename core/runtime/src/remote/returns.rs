@@ -1,10 +1,11 @@
 //! Messages that come back, messages that are sent back, and what two nodes tell each other about shards.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
+use archipelago_protocol::handoff::HostEvent;
 use archipelago_protocol::identity::{CorrelationId, Generation};
 use archipelago_protocol::link::{Drained, Frame, Head, Hint, ReturnReason, Returned, ShardRef, Unsent};
 use archipelago_protocol::message::{Codec, MessageFlags};
@@ -12,7 +13,7 @@ use archipelago_protocol::route::{LaneId, Place, Refusals, RouteEvent, Verdict};
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 
-use super::data::LargeArrived;
+use super::data::{LaneWay, LargeArrived};
 use super::drive::Violation;
 use super::incoming::Incoming;
 use super::lane::Lane;
@@ -21,12 +22,21 @@ use super::routes::Shard;
 use super::waiter::Waiter;
 use crate::arbiter::ArbiterLocal;
 use crate::call::CallScope;
-use crate::catalog::{JobHead, Target};
+use crate::catalog::{JobHead, Leaving, Target};
 
 /// What one arbiter has refused, and to whom.
 #[derive(Default)]
 pub(crate) struct Returns {
     refusals: RefCell<Refusals>,
+    /// How many messages of ours have come back.
+    came_back: Cell<u64>,
+}
+
+impl Returns {
+    /// How many messages of ours have come back.
+    pub(super) fn came_back(&self) -> u64 {
+        self.came_back.get()
+    }
 }
 
 impl ArbiterLocal {
@@ -53,6 +63,13 @@ impl ArbiterLocal {
         metrics::counter!("archipelago_messages_returned_total").increment(1);
         let (head, payload) = message;
         lane.say(&Frame::Return(Returned { reason, call, head, payload }));
+    }
+
+    /// Sends a message back that was in an inbox already. Everything of its lane that follows goes back as well.
+    pub(crate) fn send_queued_back(&self, way: &LaneWay, message: (Head<'_>, &[u8]), reason: ReturnReason) {
+        let Some((lane, incoming)) = way.ends(self) else { return };
+        self.returns().refusals.borrow_mut().refuse(lane_id(incoming), message.0.shard);
+        self.send_back(&lane, way.call(), message, reason);
     }
 
     /// Sends the news back that a large message was not taken; its sender still has it. Nothing is sent if the connection
@@ -116,6 +133,7 @@ impl ArbiterLocal {
     }
 
     fn return_to_route(self: &Rc<Self>, lane: &Lane, parcel: Parked, reason: ReturnReason) {
+        self.returns().came_back.set(self.returns().came_back.get().wrapping_add(1));
         let local_only = parcel.head.flags.contains(MessageFlags::IS_LOCAL_ONLY);
         let from = lane.peer().id();
         self.route(parcel.shard, RouteEvent::Returned { from, message: parcel, local_only, reason });
@@ -196,8 +214,8 @@ impl ArbiterLocal {
         hint.owner == self.node().id() || (book.get(hint.owner).is_some() && !book.is_leaving(hint.owner))
     }
 
-    /// Everything that this lane sent for the shard has been taken in or sent back when this is handled: what was taken is
-    /// going to be handled here.
+    /// Everything that this lane sent for the shard has been taken in or sent back when this is handled. If nothing has been
+    /// sent back so far, what has not started goes back now; otherwise, or if it cannot, it is waited for.
     fn settle_lane(
         self: &Rc<Self>,
         lane: &Rc<Lane>,
@@ -207,8 +225,17 @@ impl ArbiterLocal {
     ) {
         let (lane, incoming, on) = (Rc::clone(lane), Arc::clone(incoming), Rc::clone(self));
         let announced = lane.large().borrow().newest_awaited();
+        let kind = u32::from(shard.kind);
+        // What was taken before others went back must not come after them.
+        let refused = self.returns().refusals.borrow().is_refusing(lane_id(&incoming), shard);
+        if let Some(kind) = self.any_kind(kind).filter(|_| !refused) {
+            kind.empty_inboxes(shard.number, Leaving::Of(&incoming), self);
+        }
         self.node().env().spawn(Box::pin(async move {
-            let goes_on = || incoming.jobs() > 0 || lane.large().borrow().awaits(announced);
+            let unstarted =
+                || on.any_kind(kind).is_some_and(|kind| kind.has_unstarted(shard.number, &incoming, &on));
+            let large = || incoming.large_jobs() > 0 || lane.large().borrow().awaits(announced);
+            let goes_on = || unstarted() || large();
             while goes_on() && lane.is_connected_by(&incoming) {
                 on.node().env().sleep(SETTLE_LOOK).await;
             }
@@ -230,19 +257,24 @@ impl ArbiterLocal {
         }
     }
 
-    /// A message came for a shard that is not served here, from somebody who does not know that: nodes without a common
-    /// directory find each other by address. Nobody else will have the shard placed.
-    pub(crate) fn wanted_by_chance(self: &Rc<Self>, shard: ShardRef, generation: Generation) {
+    /// A message came for a shard that is not served here. Its sender may know more than this node; or nothing: nodes without
+    /// a common directory find each other by address, and nobody else will have the shard placed.
+    pub(crate) fn not_taken(self: &Rc<Self>, shard: ShardRef, generation: Generation, expires: Millis) {
         let kind = self.node().kinds().get(usize::from(shard.kind));
         let hosted = kind.is_some_and(|kind| kind.is_hosted());
         let exists = kind.is_some_and(|kind| shard.number < kind.layout().shards().get());
         let ours = exists && self.node().arbiter_of_shard(shard.number) == self.index();
-        if generation == Generation::new(0) && hosted && ours && !self.is_draining() {
+        if !hosted || !ours || self.is_draining() {
+            return;
+        }
+        if generation == Generation::new(0) {
             self.want_shard(of_ours(shard), None);
+        } else {
+            self.host(of_ours(shard), HostEvent::GaveBack { generation, expires });
         }
     }
 
-    /// Tells whoever was promised to hear of a shard that it is served here.
+    /// Tells whoever was promised to hear of a shard where it is.
     pub(crate) fn tell_the_owed(&self, shard: Shard, hint: Hint) {
         let Some(seat) = self.seat() else { return };
         let Ok(kind) = u16::try_from(shard.kind) else { return };

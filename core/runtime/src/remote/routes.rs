@@ -70,6 +70,9 @@ impl ArbiterLocal {
             return Err(refuse_body(&mut body, error));
         }
         let shard = self.node().shard(kind, target.hash);
+        if self.is_sealed(shard) {
+            return self.post_to_sealed(shard, target, head, body);
+        }
         if let Some(open) = self.open_route(shard)
             && !self.transfers().holds_up(shard, target)
         {
@@ -209,6 +212,11 @@ impl ArbiterLocal {
         let head = JobHead { inside: true, ..parcel.head.clone() };
         let Parcel { shard, target, body, .. } = &mut *parcel;
         let here = self.any_kind(shard.kind).is_some_and(|kind| kind.shards().served(shard.number).is_some());
+        let hosted = self.node().kinds().get(shard.kind as usize).is_some_and(|kind| kind.is_hosted());
+        if !elsewhere && !here && hosted {
+            // It was here a moment ago.
+            return self.owner_gone(parcel.shard, to.owner, vec![parcel]);
+        }
         let delivered = if elsewhere && head.flags.contains(MessageFlags::IS_LOCAL_ONLY) {
             Err(refuse_body(body, CallError::NotLocal))
         } else if !elsewhere && here {
@@ -245,6 +253,9 @@ impl ArbiterLocal {
 
     /// Tells the owner that nothing more comes. Without a connection nothing of ours is there, only in the lane.
     fn settle(self: &Rc<Self>, shard: Shard, hint: Hint) {
+        if hint.owner == self.node().id() {
+            return self.settle_here(shard, hint);
+        }
         match self.open_to(shard, hint) {
             Some(open) if open.lane.is_connected() => {
                 open.lane.say(&Frame::Settle { shard: open.shard, generation: hint.generation });
@@ -345,7 +356,7 @@ impl ArbiterLocal {
     }
 
     /// How long a message may wait for its place to be known.
-    pub(super) fn expires(&self, head: &JobHead) -> Millis {
+    pub(crate) fn expires(&self, head: &JobHead) -> Millis {
         if head.asks {
             return head.deadline;
         }

@@ -91,6 +91,7 @@ impl<J> HostedShard<J> {
         out: &mut Out<J>,
     ) {
         let until = at.now + self.limits.drain;
+        self.away = Millis::MAX;
         self.state = HostState::Draining(Drain { tenancy, to, move_id, until, parcels_until: None });
         out.push(HostAction::Seal);
     }
@@ -147,10 +148,15 @@ impl<J> HostedShard<J> {
         }
     }
 
-    /// A drain ends as soon as a caller whose message is on hold could fail because of it (PATIENCE).
+    /// When the first of the callers whom the drain keeps waiting stops waiting.
+    pub(super) fn earliest(&self) -> Millis {
+        self.hold.earliest().min(self.away)
+    }
+
+    /// A drain ends as soon as a caller whose message it keeps waiting could fail because of it (PATIENCE).
     pub(super) fn lose_patience(&mut self, at: Moment, out: &mut Out<J>) {
         let is_draining = matches!(self.state, HostState::Draining(_));
-        if is_draining && self.hold.earliest() - self.limits.patience <= at.now {
+        if is_draining && self.earliest() - self.limits.patience <= at.now {
             self.stay(at, StayReason::CallerInAHurry, out);
         }
     }

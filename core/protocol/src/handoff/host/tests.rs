@@ -222,6 +222,32 @@ fn no_caller_fails_because_of_a_drain() {
 }
 
 #[test]
+fn a_caller_who_waits_at_the_sender_does_not_fail_because_of_a_drain_either() {
+    let away = |expires| HostEvent::GaveBack { generation: generation(5), expires: Millis(expires) };
+    let mut host = draining(vec![]);
+    assert_eq!(host.handle(NOW, away(900)), [HostAction::WakeAt(Millis(700))]);
+    assert!(host.handle(NOW, away(5_000)).is_empty(), "others have more time");
+    let actions = host.handle(at(700), HostEvent::WokeUp);
+    assert_eq!(outcome(&actions), Some(HandOffOutcome::Stays(StayReason::CallerInAHurry)));
+    host.handle(at(700), hand_off(5));
+    let actions = host.handle(at(700), HostEvent::OfferOk { move_id: 9, session: TARGET });
+    assert_eq!(actions, [HostAction::Seal, HostAction::WakeAt(Millis(2_700))], "the next drain begins anew");
+}
+
+#[test]
+fn a_message_that_was_given_back_makes_a_node_look_once_unless_it_knows_better() {
+    let gave_back = |under| HostEvent::GaveBack { generation: generation(under), expires: Millis(900) };
+    let mut host = transferring();
+    host.handle(NOW, HostEvent::Seen(owned(OTHER, 6, 6)));
+    assert!(host.handle(NOW, gave_back(0)).is_empty(), "its sender knows nothing");
+    assert!(host.handle(NOW, gave_back(6)).is_empty(), "this node knows who has it");
+    assert_eq!(host.handle(NOW, gave_back(7)), [HostAction::LookUp]);
+    assert!(host.handle(NOW, gave_back(8)).is_empty(), "it looks already");
+    let actions = host.handle(NOW, HostEvent::LookedUp(Some(owned(ME, 7, 7))));
+    assert_eq!(actions[0], HostAction::Reassert(owned(ME, 7, 7)));
+}
+
+#[test]
 fn calls_inside_the_shard_are_delivered_while_it_drains() {
     let mut host = draining(vec![]);
     let inner = Job { inner: true, ..job(LANE, 5, 1) };
@@ -445,6 +471,29 @@ fn a_claim_is_repeated_with_growing_pauses_and_given_up() {
     assert_eq!(host.state(), HostState::Absent);
 }
 
+/// Proves: R237
+#[test]
+fn a_shard_is_served_once_the_claim_is_answered_and_one_claim_is_under_way_at_a_time() {
+    let mut host = new();
+    assert_eq!(host.handle(NOW, HostEvent::Asked), [HostAction::Claim]);
+    assert!(host.handle(NOW, HostEvent::Asked).is_empty(), "one claim is under way");
+    let actions = host.handle(NOW, HostEvent::Claimed(ClaimOutcome::Placed(generation(5))));
+    let serve = HostAction::Serve { generation: generation(5), since: generation(5) };
+    let here = HostAction::Answer(Some(owned(ME, 5, 5).hint));
+    assert_eq!(actions, [serve, here.clone()]);
+    assert_eq!(host.handle(NOW, HostEvent::Asked), [here]);
+}
+
+#[test]
+fn a_grant_that_comes_after_the_session_serves_nothing() {
+    let mut host = new();
+    host.handle(NOW, HostEvent::Asked);
+    let late = Moment { now: Millis(50), serve_until: Millis(50), ..NOW };
+    host.handle(late, HostEvent::Claimed(ClaimOutcome::Placed(generation(5))));
+    assert_eq!(host.serving(), None);
+}
+
+/// Proves: R235, R238
 #[test]
 fn the_loser_of_a_race_names_the_winner_and_gives_everything_back() {
     let mut host = new();

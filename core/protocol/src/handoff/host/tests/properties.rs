@@ -19,6 +19,9 @@ fn any_event() -> impl Strategy<Value = HostEvent<u32>> {
         2 => (lane(), 1_u64..12)
             .prop_map(|(lane, under)| HostEvent::Settle { lane, generation: generation(under) }),
         1 => lane().prop_map(HostEvent::LaneLost),
+        1 => (0_u64..12, 0_u64..9_000).prop_map(|(under, expires)| {
+            HostEvent::GaveBack { generation: generation(under), expires: Millis(expires) }
+        }),
         2 => Just(HostEvent::Asked),
         2 => (1_u64..12).prop_map(|under| HostEvent::Claimed(ClaimOutcome::Placed(generation(under)))),
         1 => Just(HostEvent::Claimed(ClaimOutcome::Unanswered)),

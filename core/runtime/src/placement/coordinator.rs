@@ -1,0 +1,273 @@
+//! The actor that keeps the shards of all kinds in balance, on the node that has the duty. Every decision is
+//! [`Coordinator`]'s, one per kind; it asks owners to hand shards over and nodes to claim what a dead owner has left, and
+//! writes nothing but the claim of its duty.
+//!
+//! Every node has one on its control arbiter. The leader of the cluster claims the duty; whoever has it keeps it until its
+//! session ends. Two that think they have it are harmless: both can only ask.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle, WrapFuture};
+use archipelago_protocol::contract::{
+    Entry, EntryId, OwnerRecord, PlacementDecision, WatchEvent, WatchScope,
+};
+use archipelago_protocol::handoff::{
+    Coordinator, CoordinatorAction, CoordinatorEvent, HandOffOutcome, HandoffFrame, Host, Owned, ShardName,
+    version_of,
+};
+use archipelago_protocol::identity::{Generation, Kind, NodeId, OwnedKey};
+use archipelago_protocol::link::Hint;
+use archipelago_protocol::membership::MemberStatus;
+use archipelago_protocol::session::times;
+use archipelago_protocol::time::Millis;
+use metrics::{counter, gauge};
+
+use super::moving::{order_move, tell_about_move};
+use super::seek::place_here;
+use super::writes::session_of;
+use crate::cluster::{ClusterMember, Watched, watch};
+use crate::env::within;
+use crate::node::NodeShared;
+
+/// Starts the actor, if the node takes part in keeping shards in balance. Call it on the control arbiter.
+pub(crate) fn start(node: &Arc<NodeShared>) {
+    if node.settings().sharding.rebalance && node.remoting().transport().is_some() {
+        ShardCoordinator { node: Arc::clone(node), office: None }.start();
+    }
+}
+
+// ---- state ----
+
+struct ShardCoordinator {
+    node: Arc<NodeShared>,
+    office: Option<Office>,
+}
+
+/// What the node with the duty knows.
+struct Office {
+    kinds: BTreeMap<Kind, Coordinator>,
+    /// The owner records, and whether the machine was last told that the owner has ended.
+    records: BTreeMap<(Kind, u32), (Hint, bool)>,
+    wakes: BTreeMap<Kind, SpawnHandle>,
+}
+
+impl ShardCoordinator {
+    // ---- the duty ----
+
+    fn look(&mut self, ctx: &mut Context<Self>) {
+        let leads = self.node.members().view().leader == Some(self.node.id());
+        match self.office {
+            Some(_) => self.show_hosts(ctx),
+            None if leads && !self.node.is_stopping() => self.claim_duty(ctx),
+            None => {}
+        }
+        let sleep = self.node.env().sleep(LOOK_EVERY);
+        ctx.spawn(sleep.into_actor(self).map(|(), coordinator, ctx| coordinator.look(ctx)));
+    }
+
+    fn claim_duty(&self, ctx: &mut Context<Self>) {
+        let node = Arc::clone(&self.node);
+        let claim = async move {
+            let key = OwnedKey::role(DUTY).ok()?;
+            let session = session_of(&node);
+            let claim = node.directory().claim(&key, session, None);
+            match within(node.env(), times::attempt_timeout(session.ttl), claim).await? {
+                Ok(PlacementDecision::Placed(placement)) => Some(placement.generation),
+                _ => None,
+            }
+        };
+        ctx.spawn(claim.into_actor(self).map(|granted, coordinator, ctx| {
+            if let Some(generation) = granted.filter(|_| coordinator.office.is_none()) {
+                coordinator.take_office(generation, ctx);
+            }
+        }));
+    }
+
+    fn take_office(&mut self, generation: Generation, ctx: &mut Context<Self>) {
+        tracing::info!(node = %self.node.id(), %generation, "this node keeps the shards in balance");
+        gauge!("archipelago_shard_coordinator").set(1.0);
+        let (now, limits) = (self.node.env().now(), self.node.settings().sharding.limits);
+        let of_kind =
+            |kind: &Arc<crate::node::KindShared>| (kind.kind().clone(), Coordinator::new(now, limits));
+        let kinds = self.node.kinds().iter().map(of_kind).collect();
+        self.office = Some(Office { kinds, records: BTreeMap::new(), wakes: BTreeMap::new() });
+        self.show_hosts(ctx);
+        watch(&Arc::clone(&self.node), WatchScope::Owners, self, ctx);
+    }
+
+    // ---- what it is fed with ----
+
+    /// Tells every machine who is there. Whose owner is gone is placed anew; whether its session has really ended, the claim
+    /// finds out.
+    fn show_hosts(&mut self, ctx: &mut Context<Self>) {
+        let names: Vec<Kind> = self.node.kinds().iter().map(|kind| kind.kind().clone()).collect();
+        for kind in names {
+            let hosts = self.node.shard_hosts(&kind);
+            self.apply(&kind, CoordinatorEvent::Hosts(hosts), ctx);
+        }
+        let Some(office) = &mut self.office else { return };
+        let members = self.node.members().view();
+        let mut changed = Vec::new();
+        for ((kind, shard), (hint, was)) in &mut office.records {
+            let ended = !members.members.contains_key(&hint.owner);
+            if std::mem::replace(was, ended) != ended {
+                changed.push((kind.clone(), *shard, *hint, ended));
+            }
+        }
+        for (kind, shard, hint, ended) in changed {
+            self.apply(&kind, CoordinatorEvent::Record { shard, record: Some(hint), ended }, ctx);
+        }
+    }
+
+    fn seen(&mut self, record: &OwnerRecord, ctx: &mut Context<Self>) {
+        let OwnedKey::Shard { kind, shard } = record.key().clone() else { return };
+        let hint = Owned::from(record).hint;
+        let ended = !self.node.members().view().members.contains_key(&hint.owner);
+        if let Some(office) = &mut self.office {
+            office.records.insert((kind.clone(), shard), (hint, ended));
+        }
+        self.apply(&kind, CoordinatorEvent::Record { shard, record: Some(hint), ended }, ctx);
+    }
+
+    fn gone(&mut self, key: OwnedKey, ctx: &mut Context<Self>) {
+        let OwnedKey::Shard { kind, shard } = key else { return };
+        if let Some(office) = &mut self.office {
+            office.records.remove(&(kind.clone(), shard));
+        }
+        self.apply(&kind, CoordinatorEvent::Record { shard, record: None, ended: false }, ctx);
+    }
+
+    fn take_in(&mut self, change: WatchEvent, ctx: &mut Context<Self>) {
+        match change {
+            WatchEvent::Snapshot { entries, .. } => self.listed(entries, ctx),
+            WatchEvent::Put { entry: Entry::Owner(record), .. } => self.seen(&record, ctx),
+            WatchEvent::Gone { id: EntryId::Owner(key), .. } => self.gone(key, ctx),
+            WatchEvent::Put { .. } | WatchEvent::Gone { .. } => {}
+        }
+    }
+
+    fn listed(&mut self, entries: Vec<Entry>, ctx: &mut Context<Self>) {
+        let owner = |entry| if let Entry::Owner(record) = entry { Some(record) } else { None };
+        let records: Vec<OwnerRecord> = entries.into_iter().filter_map(owner).collect();
+        let known = self.office.iter().flat_map(|office| office.records.keys().cloned());
+        let is_listed = |key: &OwnedKey| records.iter().any(|record| record.key() == key);
+        let missing: Vec<OwnedKey> =
+            known.map(|(kind, shard)| OwnedKey::shard(kind, shard)).filter(|key| !is_listed(key)).collect();
+        missing.into_iter().for_each(|key| self.gone(key, ctx));
+        records.iter().for_each(|record| self.seen(record, ctx));
+    }
+
+    // ---- what it does ----
+
+    fn apply(&mut self, kind: &Kind, event: CoordinatorEvent, ctx: &mut Context<Self>) {
+        let now = self.node.env().now();
+        let strategy = self.node.settings().sharding.strategy_of(kind.as_str());
+        let machine = self.office.as_mut().and_then(|office| office.kinds.get_mut(kind));
+        let Some(actions) = machine.map(|machine| machine.handle(now, event, strategy)) else { return };
+        for action in actions {
+            match action {
+                CoordinatorAction::HandOff { shard, owner, generation, to } => {
+                    let name = ShardName { kind: kind.clone(), number: shard };
+                    self.hand_off(name, owner, generation, to, ctx);
+                }
+                CoordinatorAction::Allocate { shard, node, expect } => {
+                    self.allocate(ShardName { kind: kind.clone(), number: shard }, node, expect);
+                }
+                CoordinatorAction::WakeAt(at) => self.wake_at(kind, at, ctx),
+            }
+        }
+    }
+
+    fn hand_off(
+        &self,
+        shard: ShardName,
+        owner: NodeId,
+        generation: Generation,
+        to: NodeId,
+        ctx: &mut Context<Self>,
+    ) {
+        counter!("archipelago_shard_orders_total").increment(1);
+        let (node, name) = (Arc::clone(&self.node), shard.clone());
+        let order = async move { order_move(&node, owner, &name, generation, to).await };
+        ctx.spawn(order.into_actor(self).map(move |outcome, coordinator, ctx| {
+            let moved = matches!(outcome, Ok(HandOffOutcome::Moved(_)));
+            if !moved {
+                tracing::debug!(?shard, ?outcome, "an order to move a shard came to nothing");
+            }
+            let done = CoordinatorEvent::Done { shard: shard.number, generation, moved };
+            coordinator.apply(&shard.kind, done, ctx);
+        }));
+    }
+
+    /// The record tells what came of it.
+    fn allocate(&self, shard: ShardName, to: NodeId, expect: Option<Generation>) {
+        let node = Arc::clone(&self.node);
+        self.node.env().spawn(Box::pin(async move {
+            if to == node.id() {
+                if let Ok(shard) = node.shard_named(&shard) {
+                    place_here(&node, shard).await;
+                }
+                return;
+            }
+            let limit = node.settings().sharding.limits.place;
+            let frame = HandoffFrame::Allocate { shard, expect };
+            if let Err(error) = tell_about_move(&node, to, &frame, limit).await {
+                tracing::debug!(%to, %error, "a node could not be asked to claim a shard");
+            }
+        }));
+    }
+
+    fn wake_at(&mut self, kind: &Kind, at: Millis, ctx: &mut Context<Self>) {
+        let env = self.node.env();
+        let sleep = env.sleep(at.since(env.now()));
+        let of_kind = kind.clone();
+        let wake = ctx.spawn(sleep.into_actor(self).map(move |(), coordinator, ctx| {
+            coordinator.apply(&of_kind, CoordinatorEvent::WokeUp, ctx);
+        }));
+        let earlier = self.office.as_mut().and_then(|office| office.wakes.insert(kind.clone(), wake));
+        if let Some(earlier) = earlier {
+            ctx.cancel_future(earlier);
+        }
+    }
+}
+
+impl NodeShared {
+    /// The members that host a kind. One that does not answer neither gets nor loses anything.
+    pub(super) fn shard_hosts(&self, kind: &Kind) -> BTreeMap<NodeId, Host> {
+        let host = |member: &ClusterMember| Host {
+            status: if member.suspect { MemberStatus::Joining } else { member.status },
+            version: version_of(&member.info.version),
+            load: member.load.map_or(0, |load| load.activations.into()),
+        };
+        let view = self.members().view();
+        let hosts = view.members.values().filter(|member| member.info.kinds.contains(kind.as_str()));
+        hosts.map(|member| (member.info.id, host(member))).collect()
+    }
+}
+
+impl Actor for ShardCoordinator {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Context<Self>) {
+        self.look(ctx);
+    }
+}
+
+// ---- handlers ----
+
+impl Handler<Watched> for ShardCoordinator {
+    type Result = ();
+
+    fn handle(&mut self, watched: Watched, ctx: &mut Context<Self>) {
+        if let Watched::Change(change) = watched {
+            self.take_in(change, ctx);
+        }
+    }
+}
+
+/// The name of the duty in the directory.
+const DUTY: &str = "shard-coordinator";
+
+/// How often to look at the members, and whether the duty is free.
+const LOOK_EVERY: Millis = Millis(1_000);

@@ -1,0 +1,182 @@
+//! Orders to move shards, given and taken, and what nodes tell each other about a move.
+
+use std::sync::Arc;
+
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::handoff::{HandOffOutcome, HandoffFrame, HostEvent, RefuseReason, ShardName};
+use archipelago_protocol::identity::{Generation, Kind, NodeId};
+use archipelago_protocol::time::Millis;
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use super::hosting::Order;
+use super::seek::{address_of, meet, place_here};
+use super::writes::session_of;
+use crate::arbiter::not_serving;
+use crate::env::within;
+use crate::node::{Node, NodeShared};
+use crate::remote::{Shard, ask_about_move};
+
+impl Node {
+    /// Has the owner of shard `number` of `kind` hand it over to node `to`, whichever node this is. The actors of the shard
+    /// end with their hooks run and come to life again on the other node with their next message; no message is lost or
+    /// overtaken, and callers notice nothing but a pause.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`] if there is no such kind or shard, nobody owns it, or its owner cannot be asked. An owner that was asked
+    /// says what became of the order, which may be nothing: [`HandOffOutcome`].
+    pub async fn move_shard(&self, kind: &str, number: u32, to: NodeId) -> Result<HandOffOutcome, CallError> {
+        let (node, unknown) = (self.shared(), || CallError::UnknownKind { kind: kind.into() });
+        let name = ShardName { kind: Kind::new(kind).map_err(|_| unknown())?, number };
+        let shard = node.shard_named(&name)?;
+        let key = node.key_of(shard).ok_or_else(unknown)?;
+        let found = within(node.env(), node.settings().call_timeout, node.directory().lookup(&key)).await;
+        let record = found.and_then(Result::ok).flatten();
+        let record = record.ok_or_else(|| not_serving(&format!("nobody is known to own {key}")))?;
+        let (owner, generation) = (record.placement.node, record.placement.generation);
+        order_move(node, owner, &name, generation, to).await
+    }
+}
+
+/// Orders the owner of a shard to hand it over, and waits for what becomes of that.
+pub(super) async fn order_move(
+    node: &Arc<NodeShared>,
+    owner: NodeId,
+    shard: &ShardName,
+    generation: Generation,
+    to: NodeId,
+) -> Result<HandOffOutcome, CallError> {
+    if owner == node.id() {
+        return node.hand_off(shard, generation, to).await;
+    }
+    let order = HandoffFrame::HandOff { shard: shard.clone(), generation, to };
+    match tell_about_move(node, owner, &order, ASK_WITHIN).await? {
+        Some(HandoffFrame::HandOffDone { outcome, .. }) => Ok(outcome),
+        _ => Err(unexpected()),
+    }
+}
+
+/// Says something about a move to another node; what it answers, if anything.
+pub(super) async fn tell_about_move(
+    node: &Arc<NodeShared>,
+    to: NodeId,
+    frame: &HandoffFrame,
+    limit: Millis,
+) -> Result<Option<HandoffFrame>, CallError> {
+    let no_route = |reason: String| CallError::NoRoute { reason: reason.into() };
+    let payload = frame.encode().map_err(|error| no_route(error.to_string()))?;
+    let asked = async {
+        let address = address_of(node, to).await;
+        let peer = match address {
+            Some(address) => meet(node, to, address).await,
+            None => None,
+        };
+        let peer = peer.ok_or_else(|| no_route(format!("node {to} could not be met")))?;
+        ask_about_move(node, peer, payload.into(), limit).await
+    };
+    let answer = within(node.env(), limit, asked).await.ok_or(CallError::Timeout { started: true })??;
+    if answer.is_empty() {
+        return Ok(None);
+    }
+    HandoffFrame::decode(&answer).map(Some).map_err(|error| no_route(error.to_string()))
+}
+
+/// Answers what another node says about a move.
+///
+/// # Errors
+///
+/// It is no word that is answered, or concerns nothing that this node has.
+pub(crate) async fn answer_handoff(
+    node: &Arc<NodeShared>,
+    from: NodeId,
+    request: &[u8],
+) -> Result<Bytes, CallError> {
+    let malformed = |why: String| CallError::Codec { reason: why.into(), started: false };
+    let frame = HandoffFrame::decode(request).map_err(|error| malformed(error.to_string()))?;
+    let answer = match frame {
+        HandoffFrame::HandOff { shard, generation, to } => {
+            let outcome = node.hand_off(&shard, generation, to).await?;
+            Some(HandoffFrame::HandOffDone { shard, generation, outcome })
+        }
+        HandoffFrame::Offer { shard, move_id, bytes, .. } => {
+            Some(node.hear_offer(&shard, (from, move_id, bytes)).await)
+        }
+        HandoffFrame::Take { shard, generation } => {
+            node.look_at_shard(&shard, generation)?;
+            None
+        }
+        HandoffFrame::Allocate { shard, .. } => {
+            let placed = place_here(node, node.shard_named(&shard)?).await;
+            let owner = placed.map(|hint| (hint.owner, hint.generation));
+            Some(HandoffFrame::AllocateDone { shard, owner })
+        }
+        _ => return Err(unexpected()),
+    };
+    let encoded = answer.map(|answer| answer.encode().map_err(|error| malformed(error.to_string())));
+    Ok(encoded.transpose()?.unwrap_or_default().into())
+}
+
+impl NodeShared {
+    /// Hands a shard over that this node serves.
+    pub(super) async fn hand_off(
+        &self,
+        shard: &ShardName,
+        generation: Generation,
+        to: NodeId,
+    ) -> Result<HandOffOutcome, CallError> {
+        let shard = self.shard_named(shard)?;
+        let (done, outcome) = oneshot::channel();
+        let order = Order { to, done };
+        self.on_arbiter(self.arbiter_of_shard(shard.number), move |on| {
+            on.order_move(shard, generation, order);
+        })?;
+        // The arbiter has ended: the shard is not served any more.
+        Ok(outcome.await.unwrap_or(HandOffOutcome::Refused(RefuseReason::NotServing)))
+    }
+
+    /// Whether a shard that is offered may come.
+    async fn hear_offer(&self, shard: &ShardName, offer: (NodeId, u64, u64)) -> HandoffFrame {
+        let (_, move_id, _) = offer;
+        let hosted =
+            |shard: &Shard| self.kinds().get(shard.kind as usize).is_some_and(|kind| kind.is_hosted());
+        let wanted = self.shard_named(shard).ok().filter(|shard| hosted(shard) && !self.is_stopping());
+        let Some(shard) = wanted else { return HandoffFrame::OfferNo { move_id } };
+        let (answer, accepts) = oneshot::channel();
+        let asked = self.on_arbiter(self.arbiter_of_shard(shard.number), move |on| {
+            on.hear_offer(shard, offer, answer);
+        });
+        if asked.is_ok() && accepts.await.unwrap_or(false) {
+            HandoffFrame::OfferOk { move_id, ttl: session_of(self).ttl }
+        } else {
+            HandoffFrame::OfferNo { move_id }
+        }
+    }
+
+    /// Looks whether a shard is this node's now.
+    fn look_at_shard(&self, shard: &ShardName, generation: Generation) -> Result<(), CallError> {
+        let shard = self.shard_named(shard)?;
+        self.on_arbiter(self.arbiter_of_shard(shard.number), move |on| {
+            on.host(shard, HostEvent::GaveBack { generation, expires: Millis::MAX });
+        })
+    }
+
+    /// The shard with this name, if it is one of a kind of this node's list.
+    pub(super) fn shard_named(&self, ShardName { kind, number }: &ShardName) -> Result<Shard, CallError> {
+        let index = self.kind_index(kind);
+        let kind = index.ok_or_else(|| CallError::UnknownKind { kind: kind.as_str().into() })?;
+        let shards = self.kinds().get(kind as usize).map_or(0, |kind| kind.layout().shards().get());
+        let exists = |number: u16| number < shards;
+        match u16::try_from(*number) {
+            Ok(number) if exists(number) => Ok(Shard { kind, number }),
+            _ => Err(not_serving(&format!("the kind has no shard {number}"))),
+        }
+    }
+}
+
+fn unexpected() -> CallError {
+    CallError::Codec { reason: "the word about a move has no answer here".into(), started: false }
+}
+
+/// How long an order may take: longer than everything that its owner waits for.
+const ASK_WITHIN: Millis = Millis(5_000);
