@@ -34,6 +34,7 @@ pub fn run_cluster_seed(seed: u64, length: Duration) -> Outcome {
     let plan = Plan::draw(&mut rng);
     let shared: Shared<Truth> = Arc::default();
     let mut simulation = Simulation::new(rng.bits()).with_network_of(plan.network()).without_observer();
+    simulation = simulation.with_oddities(plan.oddities);
     for index in 0..plan.nodes {
         simulation = simulation.node_in(plan.ppm[index], builder(&plan, index, Arc::clone(&shared)));
     }

@@ -16,7 +16,7 @@ use metrics::counter;
 use tokio::sync::oneshot;
 
 use crate::arbiter::ArbiterLocal;
-use crate::env::within;
+use crate::env::{Oddity, within};
 use crate::mutants::{Mutant, broken};
 use crate::node::NodeShared;
 use crate::remote::Shard;
@@ -143,7 +143,8 @@ impl NodeShared {
 async fn claimed(node: &Arc<NodeShared>, key: &OwnedKey) -> ClaimOutcome {
     let session = Session { id: node.id(), ttl: node.settings().session_ttl };
     let attempt = node.directory().claim(key, session, None);
-    match within(node.env(), times::attempt_timeout(session.ttl), attempt).await {
+    let answer = within(node.env(), times::attempt_timeout(session.ttl), attempt).await;
+    match answer.filter(|_| !node.env().oddly(Oddity::ClaimUnanswered)) {
         Some(Ok(PlacementDecision::Placed(placement))) => {
             counter!("archipelago_placements_total", "decision" => "placed").increment(1);
             ClaimOutcome::Placed(placement.generation)
