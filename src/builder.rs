@@ -201,6 +201,7 @@ impl Builder {
         };
         let backing = Backing::new(&settings, &origins, self.store, &env).await?;
         let mut node = node_settings(&settings, backing.identity.clone());
+        node.remote.serves_store = backing.is_served();
         node.membership.strategy = self.split_brain.unwrap_or(node.membership.strategy);
         node.membership.leader = self.leader.unwrap_or(node.membership.leader);
         let builder = NodeBuilder::new(env, Arc::clone(&backing.directory))

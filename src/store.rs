@@ -124,18 +124,23 @@ impl Backing {
             %quiet,
             "this node serves its store to others: for development, the store is gone with this process"
         );
-        let identity = served_identity(&settings.transport.own_address());
-        Self::on(store, timer, identity, Part::Serves(server))
+        // The address of this node follows: its port may not be known yet.
+        Self::on(store, timer, SERVED_AT.to_owned(), Part::Serves(server))
     }
 
     fn joined(address: NodeAddress, timer: Arc<dyn Timer>) -> Self {
         let connector = Connector::new();
-        let identity = served_identity(&address);
+        let identity = format!("{SERVED_AT}{address}");
         let courier = Arc::new(OverTheNetwork { connector: connector.clone(), address });
         let store = ServedStore::new(courier, Arc::clone(&timer));
         let node = connector.clone();
         store.on_new_instance(Box::new(move || node.give_up("the served store was started anew")));
         Self::on(Arc::new(store), timer, identity, Part::Joins(connector))
+    }
+
+    /// Whether other nodes join the store of this one.
+    pub(crate) const fn is_served(&self) -> bool {
+        matches!(self.part, Part::Serves(_))
     }
 
     /// Gives the node its part.
@@ -177,10 +182,6 @@ impl Courier for OverTheNetwork {
     }
 }
 
-fn served_identity(address: &NodeAddress) -> String {
-    format!("embedded at {address}")
-}
-
 /// What `name` says; empty, which is no check, if configuration says where kinds live: then there need not be a store in
 /// common.
 fn identity_in(settings: &Settings, name: impl FnOnce() -> String) -> String {
@@ -196,6 +197,8 @@ fn own_identity(settings: &Settings, store: &Arc<EmbeddedStore>) -> String {
     identity_in(settings, || format!("embedded-{:016x}", hash()))
 }
 
+/// Before the address of a node whose store others join.
+const SERVED_AT: &str = "embedded at ";
 /// The number of the service that answers for the store.
 const STORE_SERVICE: u16 = 1;
 

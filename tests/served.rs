@@ -60,6 +60,48 @@ async fn a_node_that_joins_a_served_store_finds_the_actors_of_the_other() {
     serving.stop().await.unwrap();
 }
 
+/// The machine chooses where it listens; whoever joins is told so by the node itself.
+#[actix::test]
+async fn a_store_is_served_at_a_port_that_the_machine_has_chosen() {
+    let serving = node("127.0.0.1:0").set("backend.embedded.serve", "true").actor::<Counter>();
+    let serving = serving.start().await.unwrap();
+    let address = serving.address().to_string();
+    let joining = node("127.0.0.1:0").set("backend.embedded.join", &address).actor::<Counter>();
+    let joining = joining.start().await.unwrap();
+    joining.stop().await.unwrap();
+    serving.stop().await.unwrap();
+}
+
+#[actix::test]
+async fn a_node_waits_for_the_store_that_it_joins() {
+    let address = format!("127.0.0.1:{}", free_port());
+    let joining = node("127.0.0.1:0").set("backend.embedded.join", &address).actor::<Counter>();
+    let serving = node(&address).set("backend.embedded.serve", "true").actor::<Counter>();
+    let later = async {
+        // Until then nobody listens, and the other node asks in vain.
+        actix::clock::sleep(Duration::from_millis(500)).await;
+        serving.start().await
+    };
+    let (joining, serving) = futures_util::future::join(joining.start(), later).await;
+    joining.unwrap().stop().await.unwrap();
+    serving.unwrap().stop().await.unwrap();
+}
+
+#[actix::test]
+async fn a_node_that_finds_no_store_says_where_it_looked_for_one_and_why_that_was_in_vain() {
+    let serving = node("127.0.0.1:0").set("backend.embedded.serve", "true").actor::<Counter>();
+    let serving = serving.start().await.unwrap();
+    let alias = format!("localhost:{}", serving.address().port());
+    let nobody = format!("127.0.0.1:{}", free_port());
+    let reasons = [(alias, "our store is"), (nobody.clone(), nobody.as_str())];
+    for (address, reason) in &reasons {
+        let joining = node("127.0.0.1:0").set("backend.embedded.join", address).actor::<Counter>();
+        let error = joining.start().await.unwrap_err().to_string();
+        assert!(error.contains("OpenFailed") && error.contains(reason), "{error}");
+    }
+    serving.stop().await.unwrap();
+}
+
 /// Leads, and notes that it was asked to say so.
 #[derive(Clone, Debug, Default)]
 struct Asked(Arc<AtomicBool>);

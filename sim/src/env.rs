@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
 
@@ -11,13 +11,14 @@ use archipelago_backend_conformance::Rng;
 use archipelago_protocol::contract::Transport;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::{
-    ArbiterMain, ArbiterRole, COARSE_LAG, Environment, EnvironmentError, Look, incarnation,
+    ArbiterMain, ArbiterRole, COARSE_LAG, Environment, EnvironmentError, Look, Oddity, incarnation,
 };
 use futures_core::future::{BoxFuture, LocalBoxFuture};
 use futures_util::future::select;
 use tokio::sync::Notify;
 
 use crate::clock::{SkewedClock, TrueClock};
+use crate::sometimes;
 use crate::switch::Switch;
 
 /// One life of a simulated node, as the node itself sees the world.
@@ -29,9 +30,14 @@ pub struct SimEnvironment {
     switch: Arc<Switch>,
     resumed_at: Mutex<Millis>,
     /// How far the coarse clock is behind because it stood still; until somebody asks for the exact time.
-    behind: Mutex<Millis>,
+    behind: AtomicU64,
     transport: Option<Arc<dyn Transport>>,
     aborted: AtomicBool,
+    /// How many times in a thousand something odd happens, and the chances of that.
+    odd_per_mille: u32,
+    odds: Mutex<Rng>,
+    /// How far the wall clock was set forward.
+    wall_ahead: AtomicU64,
 }
 
 impl SimEnvironment {
@@ -39,10 +45,24 @@ impl SimEnvironment {
     pub(crate) fn new(truth: TrueClock, ppm: i32, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let switch = Switch::new(Rng::new(rng.bits()));
+        let odds = Mutex::new(Rng::new(rng.bits()));
         let clock = Arc::new(SkewedClock::new(truth, ppm));
-        let (resumed_at, behind) = (Mutex::default(), Mutex::default());
+        let (resumed_at, behind) = (Mutex::default(), AtomicU64::new(0));
         let aborted = AtomicBool::new(false);
-        Self { clock, rng: Mutex::new(rng), switch, resumed_at, behind, transport: None, aborted }
+        let (rng, wall_ahead) = (Mutex::new(rng), AtomicU64::new(0));
+        let (transport, odd_per_mille) = (None, 0);
+        Self { clock, rng, switch, resumed_at, behind, transport, aborted, odd_per_mille, odds, wall_ahead }
+    }
+
+    /// The same where odd things happen so many times in a thousand.
+    pub(crate) const fn with_oddities(mut self, per_mille: u32) -> Self {
+        self.odd_per_mille = per_mille;
+        self
+    }
+
+    /// Sets the wall clock forward.
+    pub(crate) fn set_wall_forward(&self, length: Millis) {
+        self.wall_ahead.fetch_add(length.0, Ordering::Relaxed);
     }
 
     /// The same with a network.
@@ -54,7 +74,7 @@ impl SimEnvironment {
     /// Lets a paused node go on. If it was the whole machine that stood still, its coarse clock did for `stood_still`.
     pub(crate) fn resume(&self, stood_still: Millis) {
         *self.resumed_at.lock().unwrap_or_else(PoisonError::into_inner) = self.clock.now();
-        *self.behind.lock().unwrap_or_else(PoisonError::into_inner) = stood_still;
+        self.behind.store(stood_still.0, Ordering::Relaxed);
         self.switch.resume();
     }
 
@@ -79,15 +99,14 @@ impl SimEnvironment {
 
 impl Environment for SimEnvironment {
     fn now(&self) -> Millis {
-        *self.behind.lock().unwrap_or_else(PoisonError::into_inner) = Millis::ZERO;
+        self.behind.store(0, Ordering::Relaxed);
         self.clock.now()
     }
 
     /// As coarse as it may be.
     fn coarse(&self) -> Millis {
-        let behind = *self.behind.lock().unwrap_or_else(PoisonError::into_inner);
         let tick = COARSE_LAG.0 - 1;
-        Millis(self.clock.now().0 / tick * tick) - behind
+        Millis(self.clock.now().0 / tick * tick) - Millis(self.behind.load(Ordering::Relaxed))
     }
 
     fn nanos(&self) -> u64 {
@@ -96,11 +115,20 @@ impl Environment for SimEnvironment {
 
     /// Some day in 2026, and then as the node's clock goes.
     fn wall_millis(&self) -> u64 {
-        WALL_ZERO + self.clock.now().0
+        WALL_ZERO + self.clock.now().0 + self.wall_ahead.load(Ordering::Relaxed)
     }
 
     fn random(&self) -> u64 {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner).bits()
+    }
+
+    fn oddly(&self, what: Oddity) -> bool {
+        let odd = self.odd_per_mille > 0
+            && self.odds.lock().unwrap_or_else(PoisonError::into_inner).chance(self.odd_per_mille);
+        if odd {
+            note(what);
+        }
+        odd
     }
 
     fn sleep(&self, length: Millis) -> BoxFuture<'static, ()> {
@@ -146,6 +174,16 @@ impl Environment for SimEnvironment {
         tracing::error!(reason, "a simulated process is aborted");
         self.aborted.store(true, Ordering::Relaxed);
         self.switch.crash();
+    }
+}
+
+fn note(what: Oddity) {
+    match what {
+        Oddity::ClaimUnanswered => sometimes!("answer to a claim lost"),
+        Oddity::BeatUnanswered => sometimes!("answer to a beat lost"),
+        Oddity::SlowActivation => sometimes!("activation held up"),
+        Oddity::WatchBreaks => sometimes!("watch broken"),
+        _ => {}
     }
 }
 

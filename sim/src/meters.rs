@@ -1,56 +1,49 @@
 //! What a simulated node counts through the `metrics` facade: ground truth about its inside.
 
 use std::collections::BTreeMap;
+use std::iter::Sum;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
-/// The counters and gauges of one life of a node, by name; those of equal name are told apart by their labels.
+/// The counters and gauges of one life of a node, by name and labels.
 #[derive(Debug, Default)]
 pub(crate) struct Meters {
-    cells: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
+    cells: Mutex<BTreeMap<Key, Arc<AtomicU64>>>,
 }
 
 impl Meters {
     /// The sum of all gauges of this name.
     pub(crate) fn gauge(&self, name: &str) -> f64 {
-        self.of(name).map(f64::from_bits).sum()
+        self.sum(name, |_| true, f64::from_bits)
     }
 
     /// The sum of all counters of this name.
     pub(crate) fn counter(&self, name: &str) -> u64 {
-        self.of(name).sum()
+        self.sum(name, |_| true, |count| count)
     }
 
     /// The sum of all counters of this name that have this label.
-    pub(crate) fn labelled(&self, name: &str, label: &str) -> u64 {
-        let cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
-        let wanted = |key: &&String| {
-            let labels = key.strip_prefix(name).and_then(|rest| rest.strip_prefix('|'));
-            labels.is_some_and(|labels| labels.split(',').any(|one| one == label))
-        };
-        let found = cells.keys().filter(wanted).map(|key| cells[key].load(Ordering::Relaxed));
-        found.sum()
+    pub(crate) fn labelled(&self, name: &str, label: (&str, &str)) -> u64 {
+        let labelled = |key: &Key| key.labels().any(|one| (one.key(), one.value()) == label);
+        self.sum(name, labelled, |count| count)
     }
 
-    fn of(&self, name: &str) -> impl Iterator<Item = u64> {
+    fn sum<T: Sum>(&self, name: &str, wanted: impl Fn(&Key) -> bool, value: impl Fn(u64) -> T) -> T {
         let cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
-        let prefix = format!("{name}|");
-        let found: Vec<u64> = cells
-            .iter()
-            .filter(|(key, _)| key.starts_with(&prefix))
-            .map(|(_, cell)| cell.load(Ordering::Relaxed))
-            .collect();
-        found.into_iter()
+        // Names come first in the order of keys, and no labels before some.
+        let from = cells.range(Key::from_name(name.to_owned())..);
+        let named = from.take_while(|(key, _)| key.name() == name);
+        named.filter(|(key, _)| wanted(key)).map(|(_, cell)| value(cell.load(Ordering::Relaxed))).sum()
     }
 
     fn cell(&self, key: &Key) -> Arc<AtomicU64> {
-        let labels: Vec<String> =
-            key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
-        let name = format!("{}|{}", key.name(), labels.join(","));
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(cells.entry(name).or_default())
+        match cells.get(key) {
+            Some(cell) => Arc::clone(cell),
+            None => Arc::clone(cells.entry(key.clone()).or_default()),
+        }
     }
 }
 

@@ -121,9 +121,17 @@ pub const REMOTE_POINTS: [&str; 17] = [
 ];
 
 /// Every place that a sweep of a cluster must have reached.
-pub const CLUSTER_POINTS: [&str; 10] = [
+pub const CLUSTER_POINTS: [&str; 20] = [
+    "activation held up",
+    "answer to a beat lost",
+    "answer to a claim lost",
+    "clock changed its rate",
+    "dials failed under load",
     "late write applied to a cluster",
+    "live lease lost by the store",
     "message returned by a leaving node",
+    "node killed as it left",
+    "node killed at its start",
     "node left under load",
     "node suspected and cleared",
     "node woke up after its session",
@@ -132,6 +140,8 @@ pub const CLUSTER_POINTS: [&str; 10] = [
     "session lost under load",
     "shard placed by request of another node",
     "shard taken over after a crash",
+    "watch broken",
+    "ways slow under load",
 ];
 
 /// Every place that a sweep with shards that move must have reached.

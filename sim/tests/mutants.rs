@@ -1,12 +1,14 @@
-//! The invariants can fail: each deliberate bug of the runtime and of the network is found by a small sweep.
+//! The invariants can fail: each deliberate bug of the runtime, of the directory and of the network is found by a small sweep.
 #![cfg(feature = "mutants")]
 
 use std::time::Duration;
 
+use archipelago_directory::{Mutant as DirectoryMutant, set_mutant as set_directory_mutant};
 use archipelago_memory::Mutant as NetworkMutant;
 use archipelago_runtime::{Mutant, set_mutant};
 use archipelago_sim::{
-    Invariant, Outcome, run_cluster_seed, run_handoff_seed, run_remote_seed, run_seed, set_network_mutant,
+    Invariant, Outcome, Violation, run_cluster_seed, run_handoff_seed, run_remote_seed, run_seed,
+    set_network_mutant,
 };
 
 /// Sweeps until the bug shows; it must do so as one of the promises `expected`.
@@ -108,13 +110,27 @@ fn is_found_by_moves(mutant: Mutant, expected: &[Invariant]) {
 
 fn is_found_by(run: fn(u64, Duration) -> Outcome, mutant: Mutant, expected: &[Invariant]) {
     set_mutant(Some(mutant));
-    let found =
-        (1..=CLUSTER_SEEDS).find_map(|seed| run(seed, LENGTH).violation.map(|violation| (seed, violation)));
+    let found = first_violation(run);
     set_mutant(None);
     let (seed, violation) =
         found.unwrap_or_else(|| panic!("{mutant:?} was not found in {CLUSTER_SEEDS} seeds"));
     eprintln!("{mutant:?} found by seed {seed}: {violation}");
     assert!(expected.contains(&violation.invariant), "{mutant:?} showed as something else: {violation}");
+}
+
+/// The same for a bug of the directory.
+fn is_found_in_the_directory(mutant: DirectoryMutant, expected: &[Invariant]) {
+    set_directory_mutant(Some(mutant));
+    let found = first_violation(run_cluster_seed);
+    set_directory_mutant(None);
+    let (seed, violation) =
+        found.unwrap_or_else(|| panic!("{mutant:?} was not found in {CLUSTER_SEEDS} seeds"));
+    eprintln!("{mutant:?} found by seed {seed}: {violation}");
+    assert!(expected.contains(&violation.invariant), "{mutant:?} showed as something else: {violation}");
+}
+
+fn first_violation(run: fn(u64, Duration) -> Outcome) -> Option<(u64, Violation)> {
+    (1..=CLUSTER_SEEDS).find_map(|seed| run(seed, LENGTH).violation.map(|violation| (seed, violation)))
 }
 
 /// What falls first when two nodes serve the same.
@@ -145,6 +161,52 @@ fn messages_dropped_with_a_shard_that_moves_are_found() {
 #[test]
 fn a_lost_race_that_serves_is_found() {
     is_found_in_a_cluster(Mutant::RaceLostServesAnyway, TWO_OWNERS);
+}
+
+/// No self-fence.
+#[test]
+fn a_node_of_a_cluster_that_never_stops_serving_is_found() {
+    is_found_in_a_cluster(
+        Mutant::NoGate,
+        &[
+            Invariant::NothingStartsAfterTheSession,
+            Invariant::NothingRunsAfterTheFence,
+            Invariant::AtMostOneActivation,
+            Invariant::EndedSessionIsSilent,
+            Invariant::ServerIsRecorded,
+        ],
+    );
+}
+
+/// CONFIRM broken: others count from when the beat was written, which was before its answer came.
+#[test]
+fn a_deadline_counted_from_the_answer_is_found() {
+    is_found_in_a_cluster(
+        Mutant::DeadlineFromReceipt,
+        &[
+            Invariant::NothingStartsAfterTheSession,
+            Invariant::NothingRunsAfterTheFence,
+            Invariant::EndedSessionIsSilent,
+            Invariant::AtMostOneActivation,
+        ],
+    );
+}
+
+#[test]
+fn a_claim_that_asks_for_no_session_is_found() {
+    is_found_in_the_directory(DirectoryMutant::ClaimAsksNobody, TWO_OWNERS);
+}
+
+/// H1: the store has lost the lease of a node that lives.
+#[test]
+fn absence_taken_for_death_is_found() {
+    is_found_in_the_directory(DirectoryMutant::AbsenceTakenForDeath, TWO_OWNERS);
+}
+
+/// H9: a delete that names no generation removes the record of who came after.
+#[test]
+fn a_delete_without_a_generation_is_found() {
+    is_found_in_the_directory(DirectoryMutant::DeletesByKey, TWO_OWNERS);
 }
 
 #[test]

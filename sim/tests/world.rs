@@ -289,3 +289,23 @@ fn a_bent_clock_bends_the_deadlines() {
     assert_eq!(answer, Err(CallError::Timeout { started: true }));
     assert!((10_200..10_230).contains(&took), "{took} ms for ten seconds on a clock that is 2 % slow");
 }
+
+/// A machine that was stopped as a whole, its clock with it, must not serve by what it knew before.
+#[test]
+fn a_wall_clock_that_ran_ahead_stops_the_node_until_its_next_beat() {
+    let run = one_node(&Arc::default()).run(async |world| {
+        let (node, one) = (world.node(0).unwrap(), counter(&world));
+        let id = node.id();
+        one.send(Tick).await.unwrap();
+        world.store_faults(Faults { unavailable: 1_000, ..Faults::default() });
+        world.advance(Duration::from_millis(1_500)).await;
+        let before = node.serving_for() > Millis::ZERO;
+        world.set_wall_forward(0, Duration::from_secs(60));
+        world.advance(Duration::from_millis(1_100)).await;
+        let doubted = node.serving_for() == Millis::ZERO && one.send(Tick).await.is_err();
+        world.store_faults(Faults::default());
+        world.advance(Duration::from_millis(1_000)).await;
+        (before, doubted, one.send(Tick).await, node.id() == id)
+    });
+    assert_eq!(run.output, (true, true, Ok(2), true), "the session and its actors live on");
+}

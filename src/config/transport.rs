@@ -43,12 +43,6 @@ pub struct TransportSettings {
 }
 
 impl TransportSettings {
-    /// Where others reach this node, if its port is fixed.
-    pub(crate) fn own_address(&self) -> NodeAddress {
-        let host = self.advertise.as_ref().map_or(self.bind.host(), Host::as_str);
-        NodeAddress::new(host, self.bind.port()).unwrap_or_else(|_| self.bind.clone())
-    }
-
     /// True if `address` leads to this node.
     pub(crate) fn is_own(&self, address: &NodeAddress) -> bool {
         let advertised = self.advertise.as_ref().map(Host::as_str);

@@ -3,6 +3,8 @@
 //! The shell that owns clock and timers stays free of decisions: it hands each action here, with a time limit
 //! (`times::attempt_timeout`; what runs out is `Unknown`), and feeds the event back.
 
+use std::error::Error;
+
 use archipelago_protocol::contract::{Directory, DirectoryError};
 use archipelago_protocol::identity::{NodeId, NodeInfo};
 use archipelago_protocol::session::{
@@ -18,8 +20,7 @@ pub async fn carry_out_holder(
 ) -> Option<HolderEvent> {
     match action {
         HolderAction::SendOpen { session, nonce } => {
-            let answer = directory.open_session(*session, *nonce).await;
-            Some(HolderEvent::OpenAnswered(outcome(answer)))
+            Some(carry_out_open(directory, *session, *nonce).await.0)
         }
         HolderAction::SendBeat(beat) => {
             let outcome = outcome(directory.beat(*beat).await);
@@ -37,6 +38,29 @@ pub async fn carry_out_holder(
         }
         HolderAction::Gate(_) | HolderAction::Lost { .. } | HolderAction::WakeAt(_) => None,
     }
+}
+
+/// Opens a session: what the holder's machine is told, and what people are told if that was not an answer.
+pub async fn carry_out_open(
+    directory: &dyn Directory,
+    session: Session,
+    nonce: u64,
+) -> (HolderEvent, Option<String>) {
+    let answer = directory.open_session(session, nonce).await;
+    let trouble = answer.as_ref().err().map(in_full);
+    (HolderEvent::OpenAnswered(outcome(answer)), trouble)
+}
+
+/// An error with all that it came from.
+fn in_full(error: &DirectoryError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
 }
 
 /// Does what the observer's machine at node `me` asks of the directory; `None` if it is none of the directory's.
@@ -75,5 +99,16 @@ fn outcome(answer: Result<LeaseAnswer, DirectoryError>) -> LeaseOutcome {
         Ok(answer) => answer.into(),
         Err(DirectoryError::Unavailable { .. }) => LeaseOutcome::Unavailable,
         Err(_) => LeaseOutcome::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_told_with_its_causes() {
+        let error = DirectoryError::Unavailable { backend: "embedded", source: "nobody answers".into() };
+        assert_eq!(in_full(&error), "embedded is unavailable: nobody answers");
     }
 }

@@ -14,6 +14,7 @@ mod control_plane;
 mod directory;
 mod layouts;
 mod leases;
+mod mutants;
 mod owners;
 mod partitions;
 mod record;
@@ -24,9 +25,11 @@ mod timer;
 mod value;
 mod watch;
 
-pub use carry_out::{carry_out_holder, carry_out_observer};
+pub use carry_out::{carry_out_holder, carry_out_observer, carry_out_open};
 pub use control_plane::{ControlPlaneConfig, StoreControlPlane, data_center_id};
 pub use directory::StoreDirectory;
+#[cfg(feature = "mutants")]
+pub use mutants::{Mutant, set_mutant};
 pub use record::{Expect, Guard, Position, Record, RecordId, Seen, Space, Version, Write};
 pub use routing_table::{StoreRoutingTable, table_id};
 pub use state_store::{StoreStateStore, state_id};

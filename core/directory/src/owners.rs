@@ -11,6 +11,7 @@ use archipelago_protocol::session::{Claim, ClaimAction, ClaimEvent, Lease, Lease
 
 use crate::directory::StoreDirectory;
 use crate::leases::{not_ended, unasked_guard};
+use crate::mutants::{Mutant, bent, broken};
 use crate::record::{Expect, Guard, Record, Seen, Space, Version, Write};
 use crate::store::{CasAnswer, Read};
 use crate::value::{OwnerState, OwnerValue, decode_owner_state, encode, node_record_id, owner_id};
@@ -41,7 +42,9 @@ impl StoreDirectory {
         let (mut claim, mut action) = Claim::start(session, expected);
         loop {
             let event = match action {
-                ClaimAction::ReadHolder(holder) => ClaimEvent::HolderRead(self.read_lease(holder.id).await?),
+                ClaimAction::ReadHolder(holder) => {
+                    ClaimEvent::HolderRead(bent(holder.id, self.read_lease(holder.id).await?))
+                }
                 ClaimAction::Pin(holder) => ClaimEvent::Pinned(self.pin(holder).await?),
                 ClaimAction::ReadOwner => {
                     ClaimEvent::OwnerRead(claimable(key, self.read_owner_state(key).await?)?)
@@ -166,7 +169,22 @@ impl StoreDirectory {
             return Err(not_ended());
         }
         let owned = self.list(Space::OWNERS, Some(&id.to_string())).await?;
+        if broken(Mutant::DeletesByKey) {
+            return self.delete_whoever_has_them(&owned.records).await;
+        }
         self.store.delete_all(&owned.records).await.map_err(|error| self.error(error))
+    }
+}
+
+impl StoreDirectory {
+    /// A deliberate bug: who owns a key by now is not asked.
+    async fn delete_whoever_has_them(&self, records: &[Record]) -> Result<usize, DirectoryError> {
+        for record in records {
+            if let Some(now) = self.get(&record.id, Read::Linearizable).await? {
+                self.cas(&record.id, now.expect(), Write::Delete, None).await?;
+            }
+        }
+        Ok(records.len())
     }
 }
 

@@ -8,6 +8,9 @@
 #[non_exhaustive]
 #[cfg_attr(not(feature = "mutants"), expect(unreachable_pub, reason = "exported with the feature only"))]
 pub enum Mutant {
+    /// The session's deadlines are counted from the answer to a beat, and not from its sending.
+    #[cfg_attr(not(feature = "mutants"), expect(dead_code, reason = "a build without them cannot count so"))]
+    DeadlineFromReceipt,
     /// An actor that stops takes the messages that wait for it along.
     InboxDropsQueueOnStop,
     /// Messages wait in any order.

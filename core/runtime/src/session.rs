@@ -6,14 +6,19 @@
 use std::sync::Arc;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
-use archipelago_directory::carry_out_holder;
-use archipelago_protocol::session::{HolderAction, HolderEvent, LeaseOutcome, Session, SessionHolder, times};
+use archipelago_directory::{carry_out_holder, carry_out_open};
+use archipelago_protocol::session::{
+    ClockWatch, HolderAction, HolderEvent, LeaseOutcome, LostReason, Session, SessionHolder, times,
+};
 use archipelago_protocol::time::Millis;
+use metrics::counter;
 use tokio::sync::oneshot;
 
 use crate::cluster;
-use crate::env::{ArbiterMain, ArbiterRole, Stay, within};
+use crate::env::{ArbiterMain, ArbiterRole, Oddity, Stay, within};
 use crate::events::Event;
+#[cfg(feature = "mutants")]
+use crate::mutants::{Mutant, broken};
 use crate::node::{NodeShared, StartError};
 use crate::placement;
 use crate::remote;
@@ -124,6 +129,9 @@ struct SessionActor {
     holder: SessionHolder,
     first: Vec<HolderAction>,
     wake: Option<SpawnHandle>,
+    /// What the store said instead of opening the session.
+    trouble: Option<String>,
+    clocks: ClockWatch,
 }
 
 impl SessionActor {
@@ -131,7 +139,11 @@ impl SessionActor {
         let session = Session { id: node.id(), ttl: node.settings().session_ttl };
         let (holder, first) = SessionHolder::open(node.env().now(), session, node.env().random());
         let holder = holder.beating_every(node.settings().session_heartbeat);
-        Self { node, holder, first, wake: None }
+        #[cfg(feature = "mutants")]
+        let holder =
+            if broken(Mutant::DeadlineFromReceipt) { holder.counting_from_answers() } else { holder };
+        let clocks = ClockWatch::new(session.ttl);
+        Self { node, holder, first, wake: None, trouble: None, clocks }
     }
 
     fn apply(&mut self, event: HolderEvent, ctx: &mut Context<Self>) {
@@ -147,9 +159,10 @@ impl SessionActor {
                     self.node.measure_session();
                 }
                 HolderAction::Lost { reason, fence_at } => {
-                    self.node.give_up_by(&format!("{reason:?}"), fence_at);
+                    self.node.give_up_by(&self.in_words(reason), fence_at);
                 }
                 HolderAction::WakeAt(at) => self.wake_at(at, ctx),
+                HolderAction::SendOpen { session, nonce } => self.open(session, nonce, ctx),
                 request => self.request(request, ctx),
             }
         }
@@ -164,6 +177,8 @@ impl SessionActor {
         let limit = times::attempt_timeout(self.holder.session().ttl);
         let work = async move {
             let answer = within(&env, limit, carry_out_holder(&*directory, &info, &request)).await;
+            let beat = matches!(request, HolderAction::SendBeat(_));
+            let answer = answer.filter(|_| !beat || !env.oddly(Oddity::BeatUnanswered));
             (answer.unwrap_or_else(|| unanswered(&request)), matches!(request, HolderAction::SendClose(_)))
         };
         ctx.spawn(work.into_actor(self).map(|(event, closed), actor, ctx| {
@@ -174,6 +189,30 @@ impl SessionActor {
                 actor.closed();
             }
         }));
+    }
+
+    /// Sends the open, and keeps what the store said instead of an answer.
+    fn open(&self, session: Session, nonce: u64, ctx: &mut Context<Self>) {
+        let (env, directory) = (Arc::clone(self.node.env()), Arc::clone(self.node.directory()));
+        let work = async move {
+            let limit = times::attempt_timeout(session.ttl);
+            let answer = within(&env, limit, carry_out_open(&*directory, session, nonce)).await;
+            answer.unwrap_or_else(|| {
+                let unanswered = HolderEvent::OpenAnswered(LeaseOutcome::Unknown);
+                (unanswered, Some(format!("the store has not answered within {limit}")))
+            })
+        };
+        ctx.spawn(work.into_actor(self).map(|(event, trouble), actor, ctx| {
+            actor.trouble = trouble;
+            actor.apply(event, ctx);
+        }));
+    }
+
+    fn in_words(&self, reason: LostReason) -> String {
+        match (&self.trouble, reason) {
+            (Some(trouble), LostReason::OpenFailed) => format!("{reason:?}: {trouble}"),
+            _ => format!("{reason:?}"),
+        }
     }
 
     fn wake_at(&mut self, at: Millis, ctx: &mut Context<Self>) {
@@ -187,6 +226,20 @@ impl SessionActor {
             let nonce = actor.node.env().random();
             actor.apply(HolderEvent::Wake { nonce }, ctx);
         })));
+    }
+
+    /// Compares the clocks now and then, as long as the session is there.
+    fn look_at_clocks(&mut self, ctx: &mut Context<Self>) {
+        let env = Arc::clone(self.node.env());
+        if self.clocks.has_jumped(env.now(), Millis(env.wall_millis())) {
+            tracing::warn!(node = %self.node.id(), "the wall clock ran ahead: the node serves nothing until its next beat");
+            counter!("archipelago_clock_jumps_total").increment(1);
+            self.apply(HolderEvent::ClockJumped { nonce: env.random() }, ctx);
+        }
+        if !self.holder.is_over() {
+            let sleep = env.sleep(times::clock_look(self.holder.session().ttl));
+            ctx.spawn(sleep.into_actor(self).map(|(), actor, ctx| actor.look_at_clocks(ctx)));
+        }
     }
 
     fn note_live(&self) {
@@ -218,6 +271,7 @@ impl Actor for SessionActor {
     fn started(&mut self, ctx: &mut Context<Self>) {
         let first = std::mem::take(&mut self.first);
         self.carry_out(first, ctx);
+        self.look_at_clocks(ctx);
     }
 }
 
@@ -234,7 +288,6 @@ impl Handler<Happened> for SessionActor {
 /// What the machine is told about a request that was given up waiting for.
 fn unanswered(request: &HolderAction) -> Option<HolderEvent> {
     match request {
-        HolderAction::SendOpen { .. } => Some(HolderEvent::OpenAnswered(LeaseOutcome::Unknown)),
         HolderAction::SendBeat(beat) => {
             Some(HolderEvent::BeatAnswered { seq: beat.seq, outcome: LeaseOutcome::Unknown })
         }

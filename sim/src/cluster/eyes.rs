@@ -58,7 +58,7 @@ pub(crate) async fn watch(nodes: usize, world: World, truth: Arc<Truth>) {
         }
         for env in (0..nodes).filter_map(|index| world.env(index)) {
             let meters = env.switch().meters();
-            if meters.labelled("archipelago_placements_total", "decision=raced") > 0 {
+            if meters.labelled("archipelago_placements_total", ("decision", "raced")) > 0 {
                 sometimes!("race for a shard lost");
             }
             let doubles = meters.counter("archipelago_duplicate_activations_total");

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use archipelago_backend_conformance::Faults;
 use archipelago_protocol::time::Millis;
 
 use super::eyes::meet;
@@ -30,6 +31,12 @@ enum Blow {
     Reset,
     Store,
     Move,
+    SlowLinks,
+    Kill,
+    Dials,
+    KillInBetween,
+    Rate,
+    Expiry,
 }
 
 impl Fate {
@@ -60,6 +67,45 @@ impl Fate {
                 self.hand.spoil_store(StoreTrouble { reads: true, length: (300, 3_500) }).await;
             }
             Blow::Move => self.move_shards(a, b).await,
+            Blow::SlowLinks => self.slow(a, b).await,
+            Blow::Kill => {
+                let bytes = self.hand.rng.below(3_000);
+                self.hand.world.kill_connections_after(a, b, bytes);
+            }
+            Blow::Dials => {
+                sometimes!("dials failed under load");
+                let silence = self.plan.silence;
+                self.hand.spoil_dials(a, |hand| hand.spell(silence, 500, 3_000)).await;
+            }
+            Blow::KillInBetween if self.hand.rng.chance(500) => self.kill_as_it_leaves(a).await,
+            Blow::KillInBetween => self.kill_at_its_start(a).await,
+            Blow::Rate => self.bend_clock(a),
+            Blow::Expiry => self.expire(a).await,
+        }
+    }
+
+    /// The ways between two nodes become slow, each in its own manner.
+    async fn slow(&mut self, a: usize, b: usize) {
+        sometimes!("ways slow under load");
+        self.hand.slow(a, b);
+        self.hand.slow(b, a);
+        let length = self.hand.spell(self.plan.silence, 300, 9_000);
+        self.hand.for_a_while(a, b, length, 500).await;
+    }
+
+    /// The clock of a node changes its rate, within what is allowed.
+    fn bend_clock(&mut self, index: usize) {
+        sometimes!("clock changed its rate");
+        let ppm = [0, 15_000, -15_000, 4_000, -4_000][self.hand.rng.index(5)];
+        self.hand.world.skew(index, ppm);
+    }
+
+    /// The store loses the lease of a node that is well. Nobody may take that for its end.
+    async fn expire(&mut self, index: usize) {
+        if self.hand.world.expire_lease(index).await {
+            sometimes!("live lease lost by the store");
+            // Until its next beat the node cannot know.
+            TrueClock::sleep(TTL.to_duration() / 3).await;
         }
     }
 
@@ -84,6 +130,12 @@ impl Fate {
             (plan.one_way, Blow::OneWay),
             (plan.resets, Blow::Reset),
             (plan.store_faults, Blow::Store),
+            (plan.slow_links, Blow::SlowLinks),
+            (plan.kills, Blow::Kill),
+            (plan.dials, Blow::Dials),
+            (plan.kills_in_between, Blow::KillInBetween),
+            (plan.rates, Blow::Rate),
+            (plan.expiries, Blow::Expiry),
         ]);
         others.into_iter().chain(moves).collect()
     }
@@ -124,6 +176,36 @@ impl Fate {
         self.hand.truth.crashes(life);
         self.hand.crash(index).await;
         self.stays_down(index);
+    }
+
+    /// A node that leaves is killed before it has.
+    async fn kill_as_it_leaves(&mut self, index: usize) {
+        let Some(life) = self.hand.life(index) else { return };
+        self.hand.truth.leaves(life);
+        self.hand.truth.crashes(life);
+        let length = Duration::from_millis(self.hand.rng.below(400));
+        if self.hand.world.stop_and_kill(index, length).await {
+            sometimes!("node killed as it left");
+        }
+        self.hand.is_gone(index, life);
+        self.stays_down(index);
+    }
+
+    /// A node is killed, and then in the middle of its next start as well.
+    async fn kill_at_its_start(&mut self, index: usize) {
+        self.crash(index).await;
+        if self.hand.world.node(index).is_some() {
+            return;
+        }
+        // A slow store makes the start take some time.
+        self.hand.world.store_faults(Faults { max_delay: Millis(250), ..Faults::default() });
+        let length = Duration::from_millis(self.hand.rng.below(600));
+        match self.hand.world.start_and_kill(index, length).await {
+            Some(Ok(node)) => meet(&self.hand.world, &self.hand.truth, index, &node),
+            Some(Err(_)) => {}
+            None => sometimes!("node killed at its start"),
+        }
+        self.hand.world.store_faults(Faults::default());
     }
 
     /// Back before its old session has ended, or after.

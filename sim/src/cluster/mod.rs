@@ -46,6 +46,7 @@ pub fn run_handoff_seed(seed: u64, length: Duration) -> Outcome {
 fn run_plan(seed: u64, plan: Plan, mut rng: Rng, length: Duration) -> Outcome {
     let shared: Shared<Truth> = Arc::default();
     let mut simulation = Simulation::new(rng.bits()).with_network_of(plan.network()).without_observer();
+    simulation = simulation.with_oddities(plan.oddities);
     for index in 0..plan.nodes {
         simulation = simulation.node_in(plan.ppm[index], builder(&plan, index, Arc::clone(&shared)));
     }

@@ -47,6 +47,17 @@ pub(crate) struct Plan {
     pub(crate) store_faults: bool,
     /// How many orders to move a shard are given for each other blow; zero in the workload without moves.
     pub(crate) moves: usize,
+    pub(crate) slow_links: bool,
+    pub(crate) kills: bool,
+    pub(crate) dials: bool,
+    /// Nodes are killed while they start and while they leave.
+    pub(crate) kills_in_between: bool,
+    /// Clocks change their rates.
+    pub(crate) rates: bool,
+    /// The store loses leases that are live.
+    pub(crate) expiries: bool,
+    /// How many times in a thousand something odd happens where it may.
+    pub(crate) oddities: u32,
 }
 
 /// Who is asked to own what nobody owns.
@@ -66,6 +77,9 @@ impl Plan {
         let mut fault = |per_mille| !calm && rng.chance(per_mille);
         let (crashes, pauses, store_faults) = (fault(500), fault(450), fault(350));
         let (partitions, one_way, resets) = (fault(400), fault(350), fault(350));
+        let (slow_links, kills, dials) = (fault(300), fault(300), fault(300));
+        let (kills_in_between, rates, expiries) = (fault(300), fault(300), fault(250));
+        let oddities = if fault(400) { 30 } else { 0 };
         let nodes = 3 + rng.index(3);
         let skewed = rng.chance(400);
         Self {
@@ -91,6 +105,13 @@ impl Plan {
             resets,
             store_faults,
             moves: 0,
+            slow_links,
+            kills,
+            dials,
+            kills_in_between,
+            rates,
+            expiries,
+            oddities,
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod beats;
 mod eyes;
+mod kills;
 mod lies;
 mod network;
 mod simulation;
@@ -50,6 +51,7 @@ struct Inner {
     lives: Cell<u64>,
     network: Option<Network>,
     wrong_locations: u32,
+    oddities: u32,
 }
 
 type Build = Rc<dyn Fn(NodeBuilder, &Arc<SimEnvironment>) -> NodeBuilder>;
@@ -59,6 +61,8 @@ type Build = Rc<dyn Fn(NodeBuilder, &Arc<SimEnvironment>) -> NodeBuilder>;
 struct Ground {
     network: Option<NetworkSettings>,
     wrong_locations: u32,
+    /// How many times in a thousand something odd happens where it may.
+    oddities: u32,
     /// Somebody outside of the nodes ends silent sessions.
     observed: bool,
 }
@@ -88,8 +92,8 @@ impl World {
         let nodes = RefCell::new(nodes.collect());
         let (rng, trace, lives) = (RefCell::new(rng), RefCell::new(Trace::new()), Cell::new(0));
         let network = ground.network.map(|settings| Network::new(settings, seed, truth));
-        let wrong_locations = ground.wrong_locations;
-        let inner = Inner { truth, rng, trace, stores, nodes, lives, network, wrong_locations };
+        let (wrong_locations, oddities) = (ground.wrong_locations, ground.oddities);
+        let inner = Inner { truth, rng, trace, stores, nodes, lives, network, wrong_locations, oddities };
         let world = Self { inner: Rc::new(inner) };
         world.spawn(late);
         if ground.observed {
@@ -114,12 +118,7 @@ impl World {
     pub async fn crash(&self, index: usize) {
         let Some(life) = self.take(index) else { return };
         self.record("crash", index as u64, 0);
-        // First the network: what is dropped must not say farewell.
-        self.on_network(|network| network.crash(index));
-        life.env.switch().crash();
-        while !life.env.switch().is_empty() {
-            tokio::task::yield_now().await;
-        }
+        self.kill(index, &life.env).await;
     }
 
     /// Holds a node still for `length`, without waiting for the end of it: nothing on it runs, its clock goes on.
@@ -223,19 +222,48 @@ impl World {
         }
     }
 
+    /// Sets the wall clock of a node forward, or lets it seem so: as if the whole machine had been stopped for `length`, and
+    /// the node's own clock with it.
+    pub fn set_wall_forward(&self, index: usize, length: Duration) {
+        self.record("wall", index as u64, u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
+        if let Some(life) = self.life(index) {
+            life.env.set_wall_forward(Millis::from_duration(length));
+        }
+    }
+
     async fn start(&self, index: usize) -> Result<Node, StartError> {
+        let (env, starting) = self.beginning(index);
+        let started = starting.await;
+        self.begun(index, env, started)
+    }
+
+    /// A new life of a node that has not begun, and its start.
+    fn beginning(
+        &self,
+        index: usize,
+    ) -> (Arc<SimEnvironment>, impl Future<Output = Result<Node, StartError>> + use<>) {
         let (build, ppm) = {
             let nodes = self.inner.nodes.borrow();
             (Rc::clone(&nodes[index].build), nodes[index].ppm)
         };
         let transport = self.inner.network.as_ref().map(|network| network.transport(index));
         let env = SimEnvironment::new(self.inner.truth, ppm, self.random()).with_transport(transport);
-        let env = Arc::new(env);
+        let env = Arc::new(env.with_oddities(self.inner.oddities));
         let (directory, states) = self.inner.stores.way(&env, self.random());
         self.inner.lives.set(self.inner.lives.get() + 1);
         self.record("start", index as u64, self.inner.lives.get());
         let builder = self.builder(index, &env, directory).state_store(states);
-        let started = build(builder, &env).start().await;
+        let starting = build(builder, &env).start();
+        (env, starting)
+    }
+
+    /// The start of a node has come to its end.
+    fn begun(
+        &self,
+        index: usize,
+        env: Arc<SimEnvironment>,
+        started: Result<Node, StartError>,
+    ) -> Result<Node, StartError> {
         self.record("started", index as u64, u64::from(started.is_ok()));
         let node = match started {
             Ok(node) => node,
@@ -320,6 +348,13 @@ impl World {
     pub fn store_faults(&self, faults: Faults) {
         self.record("store faults", u64::from(faults.unavailable), u64::from(faults.lost_reply));
         self.inner.stores.set_faults(faults);
+    }
+
+    /// Removes the lease of a node's session from the store, as an engine does whose clock jumps; whether there was one.
+    pub async fn expire_lease(&self, index: usize) -> bool {
+        let Some(node) = self.node(index) else { return false };
+        self.record("expire", index as u64, 0);
+        self.inner.stores.expire(node.id()).await
     }
 
     // ---- the trace ----

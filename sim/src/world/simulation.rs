@@ -61,7 +61,7 @@ pub struct Run<T> {
 impl Simulation {
     /// A world without nodes whose every chance comes from `seed`.
     pub const fn new(seed: u64) -> Self {
-        let ground = Ground { network: None, wrong_locations: 0, observed: true };
+        let ground = Ground { network: None, wrong_locations: 0, oddities: 0, observed: true };
         Self { seed, builds: Vec::new(), ground }
     }
 
@@ -80,6 +80,13 @@ impl Simulation {
     /// Makes nodes look for actors in the wrong place so many times in a thousand. Only with a network.
     pub const fn with_wrong_locations(mut self, per_mille: u32) -> Self {
         self.ground.wrong_locations = per_mille;
+        self
+    }
+
+    /// Makes rare things that are allowed to happen do so, so many times in a thousand: answers of the store are lost, watches
+    /// break, activations take long. See [`Oddity`](archipelago_runtime::env::Oddity).
+    pub const fn with_oddities(mut self, per_mille: u32) -> Self {
+        self.ground.oddities = per_mille;
         self
     }
 

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archipelago_backend_conformance::{Faults, FaultyStore, Rng};
-use archipelago_directory::{Space, Store, StoreDirectory, StoreStateStore};
+use archipelago_directory::{
+    CasAnswer, Read, Space, Store, StoreDirectory, StoreStateStore, Write, lease_id,
+};
 use archipelago_embedded::EmbeddedStore;
 use archipelago_protocol::contract::{Directory, StateStore};
 use archipelago_protocol::identity::NodeId;
@@ -102,6 +104,15 @@ impl Stores {
                 }
             }
         }
+    }
+
+    /// Removes the lease of `node` if it is live; false if it is not.
+    pub(crate) async fn expire(&self, node: NodeId) -> bool {
+        let id = lease_id(node);
+        let Ok(Some(record)) = self.inner.get(&id, Read::Linearizable).await else { return false };
+        let live = matches!(serde_json::from_slice(&record.value), Ok(Lease::Live { .. }));
+        let removed = async { self.inner.cas(&id, record.expect(), Write::Delete, None).await };
+        live && matches!(removed.await, Ok(CasAnswer::Applied(_)))
     }
 
     /// Waits until the session of `node` has ended.

@@ -30,6 +30,8 @@ pub struct SessionHolder {
     /// Beats sent before this prove nothing: the machine may have stood still (see [`HolderEvent::ClockJumped`]).
     trusted_from: Millis,
     announced: bool,
+    /// Deliberately wrong: a beat counts from its answer.
+    from_answers: bool,
 }
 
 /// What reaches the machine.
@@ -55,7 +57,8 @@ pub enum HolderEvent {
     ReadFailed,
     /// The node's poster record stands.
     Announced,
-    /// Wall time ran ahead of the node's clock: the whole machine may have been stopped. Nothing sent before counts.
+    /// Wall time ran ahead of the node's clock: the whole machine may have been stopped (see
+    /// [`ClockWatch`](super::ClockWatch)). Nothing sent before counts.
     ClockJumped {
         /// Random number for the beat that follows at once.
         nonce: u64,
@@ -156,6 +159,7 @@ impl SessionHolder {
             period: times::beat_period(session.ttl),
             trusted_from: Millis::ZERO,
             announced: false,
+            from_answers: false,
         };
         let actions = vec![HolderAction::SendOpen { session, nonce }, holder.wake(now)];
         (holder, actions)
@@ -165,6 +169,14 @@ impl SessionHolder {
     #[must_use]
     pub fn beating_every(mut self, period: Millis) -> Self {
         self.period = period.max(Millis(1)).min(times::beat_period(self.session.ttl));
+        self
+    }
+
+    /// Breaks CONFIRM, to see that it is found: a beat counts from when its answer came, and not from when it was sent.
+    #[cfg(feature = "mutants")]
+    #[must_use]
+    pub fn counting_from_answers(mut self) -> Self {
+        self.from_answers = true;
         self
     }
 
@@ -204,14 +216,15 @@ impl SessionHolder {
         placement.node == self.session.id && self.serving(now)
     }
 
-    /// The gate as it stands: zero before the open is confirmed, after a loss, and after a jump of the clock.
+    /// The gate as it stands: zero before the open is confirmed and after a loss. After a jump of the clock nothing new is
+    /// taken; what runs is left alone, since a wall clock that was set forward is no proof of anything.
     pub fn gate(&self) -> Gate {
-        match self.confirmed {
-            Some(beat) if self.phase == Phase::Live && beat.sent_at >= self.trusted_from => Gate {
-                serve_until: times::serve_until(beat.sent_at, self.session.ttl),
-                fence_at: times::fence_at(beat.sent_at, self.session.ttl),
-            },
-            _ => Gate::default(),
+        let Some(beat) = self.confirmed.filter(|_| self.phase == Phase::Live) else { return Gate::default() };
+        let trusted = beat.sent_at >= self.trusted_from;
+        let serve_until = times::serve_until(beat.sent_at, self.session.ttl);
+        Gate {
+            serve_until: if trusted { serve_until } else { Millis::ZERO },
+            fence_at: times::fence_at(beat.sent_at, self.session.ttl),
         }
     }
 
@@ -315,7 +328,8 @@ impl SessionHolder {
     fn confirm(&mut self, now: Millis, seq: u64, version: LeaseVersion) -> Vec<HolderAction> {
         let Some(attempt) = self.attempts.get(&seq).copied() else { return Vec::new() };
         self.attempts = self.attempts.split_off(&(seq + 1));
-        self.confirmed = Some(Confirmed { version, sent_at: attempt.sent_at });
+        let sent_at = if self.from_answers { now } else { attempt.sent_at };
+        self.confirmed = Some(Confirmed { version, sent_at });
         self.phase = Phase::Live;
         let mut actions = vec![HolderAction::Gate(self.gate())];
         if !self.announced {

@@ -35,6 +35,8 @@ pub enum ObserverEvent {
     Seen(LeaseSeen),
     /// The lease record is absent; proves nothing.
     Gone(NodeId),
+    /// A watch was opened anew: these leases there are, and no others.
+    Listed(BTreeSet<NodeId>),
     /// A claim was stopped by this session, which has not ended; its record may be absent.
     Blocked(Session),
     /// The watch broke, or reads were missed: counting starts anew with the next answer.
@@ -91,6 +93,11 @@ enum State {
         ttl: Millis,
         why: EndReason,
     },
+    /// Absent, and had not ended; that is to be written down, again at `due` if it is not by then.
+    Gone {
+        due: Millis,
+        ttl: Millis,
+    },
     Ended,
 }
 
@@ -105,7 +112,8 @@ impl LeaseObserver {
         let mut actions = match event {
             ObserverEvent::Reachable(nodes) => self.on_reachable(&nodes),
             ObserverEvent::Seen(seen) => self.on_seen(now, seen),
-            ObserverEvent::Gone(id) => self.on_gone(id),
+            ObserverEvent::Gone(id) => self.on_gone(now, id),
+            ObserverEvent::Listed(ids) => self.on_listed(now, &ids),
             ObserverEvent::Blocked(session) => self.on_blocked(session),
             ObserverEvent::Unread(id) => self.on_unread(id),
             ObserverEvent::Interrupted => self.on_interrupted(),
@@ -169,9 +177,21 @@ impl LeaseObserver {
         vec![ObserverAction::Ended(id)]
     }
 
-    fn on_gone(&mut self, id: NodeId) -> Vec<ObserverAction> {
-        self.leases.remove(&id);
-        Vec::new()
+    /// The absence of a lease that had not ended is written down (PIN), so that it can be counted from: its holder may be
+    /// dead, and then nobody else would ever end it. Should that not work, it is tried again with the next look.
+    fn on_gone(&mut self, now: Millis, id: NodeId) -> Vec<ObserverAction> {
+        let Some(watched) = self.leases.get_mut(&id) else { return Vec::new() };
+        let (State::Counting { ttl, .. } | State::Gone { ttl, .. }) = watched.state else {
+            self.leases.remove(&id);
+            return Vec::new();
+        };
+        watched.state = State::Gone { due: now, ttl };
+        if self.monitoring { watched.act_if_due(now, id).into_iter().collect() } else { Vec::new() }
+    }
+
+    fn on_listed(&mut self, now: Millis, ids: &BTreeSet<NodeId>) -> Vec<ObserverAction> {
+        let missing: Vec<NodeId> = self.leases.keys().filter(|id| !ids.contains(id)).copied().collect();
+        missing.into_iter().flat_map(|id| self.on_gone(now, id)).collect()
     }
 
     fn on_blocked(&mut self, session: Session) -> Vec<ObserverAction> {
@@ -206,7 +226,7 @@ impl LeaseObserver {
             LeaseOutcome::Found(Some(seen)) => self.on_seen(now, seen),
             LeaseOutcome::Found(None) => {
                 self.blocked.remove(&id);
-                self.on_gone(id)
+                self.on_gone(now, id)
             }
             LeaseOutcome::Unavailable | LeaseOutcome::Unknown => self.retry(now, id, named),
         }
@@ -224,7 +244,7 @@ impl LeaseObserver {
     fn on_wake(&mut self, now: Millis) -> Vec<ObserverAction> {
         let Self { monitoring, blocked, leases, .. } = self;
         let observed = leases.iter_mut().filter(|(id, _)| *monitoring || blocked.contains(id));
-        observed.filter_map(|(id, watched)| watched.end_if_due(now, *id)).collect()
+        observed.filter_map(|(id, watched)| watched.act_if_due(now, *id)).collect()
     }
 
     fn next_due(&self) -> Option<Millis> {
@@ -237,6 +257,7 @@ impl Watched {
     fn due(&self) -> Option<Millis> {
         match self.state {
             State::Counting { due, .. } => due,
+            State::Gone { due, .. } => Some(due),
             State::Ended => None,
         }
     }
@@ -251,14 +272,19 @@ impl Watched {
         }
     }
 
-    /// Asks for the end when it is due, and again one beat period later unless an answer comes first.
-    fn end_if_due(&mut self, now: Millis, id: NodeId) -> Option<ObserverAction> {
-        let State::Counting { due: Some(due), ttl, why } = &mut self.state else { return None };
-        if now < *due {
-            return None;
+    /// Asks for what is due, and again one beat period later unless an answer comes first.
+    fn act_if_due(&mut self, now: Millis, id: NodeId) -> Option<ObserverAction> {
+        match &mut self.state {
+            State::Counting { due: Some(due), ttl, why } if now >= *due => {
+                *due = now + times::beat_period(*ttl);
+                Some(ObserverAction::End { id, version: self.version, why: *why })
+            }
+            State::Gone { due, ttl } if now >= *due => {
+                *due = now + times::beat_period(*ttl);
+                Some(ObserverAction::ReadOrPin(Session { id, ttl: *ttl }))
+            }
+            _ => None,
         }
-        *due = now + times::beat_period(*ttl);
-        Some(ObserverAction::End { id, version: self.version, why: *why })
     }
 }
 

@@ -49,6 +49,16 @@ pub const fn retry_delay(ttl: Millis) -> Millis {
     Millis(ttl.0 / 12)
 }
 
+/// How far the wall clock may run ahead of the node's own before the node doubts its own: T/4.
+pub const fn clock_tolerance(ttl: Millis) -> Millis {
+    Millis(ttl.0 / 4)
+}
+
+/// How often the two clocks are compared: T/6.
+pub const fn clock_look(ttl: Millis) -> Millis {
+    Millis(ttl.0 / 6)
+}
+
 /// The engine's own time to live on a live lease: several T, so that it never decides anything while nodes live.
 pub const fn engine_ttl(ttl: Millis) -> Millis {
     Millis(ttl.0.saturating_mul(6))

@@ -16,6 +16,7 @@ use super::slot::Slot;
 use crate::activation::Activation;
 use crate::arbiter::ArbiterLocal;
 use crate::call::{Entered, within};
+use crate::env::Oddity;
 use crate::message::{BoxError, VirtualActor};
 use crate::node::Node;
 
@@ -46,6 +47,9 @@ impl<A: VirtualActor> KindCatalog<A> {
         env.spawn(Box::pin(async move {
             let outcome = hook(&on, within(entered, prepare(&mut actor, here))).await;
             slot.inner.borrow_mut().tokens.clear();
+            if on.node().env().oddly(Oddity::SlowActivation) {
+                on.node().env().sleep(ODD_PAUSE).await;
+            }
             let Some(kind) = on.kind::<A>(index) else { return };
             match outcome {
                 Ok(()) if may_serve(&on) => kind.begin(slot, actor, &on),
@@ -124,3 +128,6 @@ async fn hook(on: &ArbiterLocal, work: impl Future<Output = Result<(), BoxError>
         Either::Right(_) => Err(format!("its on_activate took longer than {limit}")),
     }
 }
+
+/// How long an activation is held up where an environment has that happen.
+const ODD_PAUSE: Millis = Millis(200);

@@ -123,7 +123,7 @@ impl<A: VirtualActor> KindCatalog<A> {
     }
 
     fn slots_of(&self, shard: u16) -> Vec<Rc<Slot<A>>> {
-        self.all_slots().into_iter().filter(|slot| self.shards().of(slot.hash) == shard).collect()
+        self.all_slots().into_iter().filter(|slot| self.shared().shard_of(slot.hash) == shard).collect()
     }
 
     fn running_in(&self, shard: u16) -> Vec<u64> {

@@ -137,9 +137,12 @@ impl Monitor {
     fn take_in(&mut self, change: WatchEvent, ctx: &mut Context<Self>) {
         match change {
             WatchEvent::Snapshot { entries, .. } => {
+                let mut listed = BTreeSet::new();
                 for entry in entries {
+                    listed.extend(if let Entry::Lease(seen) = &entry { Some(seen.id) } else { None });
                     self.seen(entry, ctx);
                 }
+                self.apply(ObserverEvent::Listed(listed), ctx);
             }
             WatchEvent::Put { entry, .. } => self.seen(entry, ctx),
             WatchEvent::Gone { id: EntryId::Lease(id), .. } => self.apply(ObserverEvent::Gone(id), ctx),

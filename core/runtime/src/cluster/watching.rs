@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, WrapFuture};
-use archipelago_protocol::contract::{Directory, WatchEvent, WatchScope};
+use archipelago_protocol::contract::{WatchEvent, WatchScope};
 use archipelago_protocol::time::Millis;
 use futures_util::StreamExt;
 
+use crate::env::Oddity;
 use crate::node::NodeShared;
 
 /// Something that a watch shows.
@@ -41,7 +42,7 @@ where
     A: Actor<Context = Context<A>> + Handler<Watched>,
 {
     loop {
-        follow(&**node.directory(), scope, to).await;
+        follow(node, scope, to).await;
         if to.send(Watched::Broken).await.is_err() {
             return;
         }
@@ -49,15 +50,18 @@ where
     }
 }
 
-async fn follow<A>(directory: &dyn Directory, scope: &WatchScope, to: &Addr<A>)
+async fn follow<A>(node: &NodeShared, scope: &WatchScope, to: &Addr<A>)
 where
     A: Actor<Context = Context<A>> + Handler<Watched>,
 {
-    let mut changes = match directory.watch(scope.clone(), None).await {
+    let mut changes = match node.directory().watch(scope.clone(), None).await {
         Ok(changes) => changes,
         Err(error) => return tracing::debug!(?scope, %error, "a watch could not be opened"),
     };
     while let Some(change) = changes.next().await {
+        if node.env().oddly(Oddity::WatchBreaks) {
+            return;
+        }
         match change {
             Ok(change) => {
                 if to.send(Watched::Change(change)).await.is_err() {

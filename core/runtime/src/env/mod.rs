@@ -6,6 +6,7 @@
 mod host;
 mod incarnation;
 mod limit;
+mod oddity;
 mod signals;
 mod stay;
 mod timer;
@@ -22,6 +23,7 @@ pub use crate::arbiter::from_outside;
 pub use host::{HostEnvironment, Threads};
 pub use incarnation::{ArbiterMain, incarnation};
 pub(crate) use limit::within;
+pub use oddity::Oddity;
 pub(crate) use signals::told_to_end;
 pub(crate) use stay::{Departure, Stay};
 pub use timer::EnvironmentTimer;
@@ -48,11 +50,16 @@ pub trait Environment: Send + Sync + 'static {
     /// The same clock in nanoseconds, for measuring.
     fn nanos(&self) -> u64;
 
-    /// Milliseconds since 1970, for people; nothing is decided by it.
+    /// Milliseconds since 1970, for people. All that is decided by it: one that runs ahead makes a node doubt its own clock.
     fn wall_millis(&self) -> u64;
 
     /// 64 random bits.
     fn random(&self) -> u64;
+
+    /// Whether something rare happens here, once. Never where nodes serve; a simulator may have it happen by chance.
+    fn oddly(&self, _: Oddity) -> bool {
+        false
+    }
 
     /// Waits for a length of time.
     fn sleep(&self, length: Millis) -> BoxFuture<'static, ()>;

@@ -10,7 +10,7 @@ use archipelago_protocol::message::WireId;
 
 use super::kinds::MessageEntry;
 use super::spec::Spec;
-use super::{KindShared, KindSpec, Lives, Node, StartError, TypedKind, keeper};
+use super::{KindShared, KindSpec, Node, StartError, TypedKind, keeper};
 use crate::env::Environment;
 use crate::events::{Event, EventStream};
 use crate::message::{BoxError, VirtualActor};
@@ -155,15 +155,15 @@ impl NodeBuilder {
         self
     }
 
-    /// Opens the node's session and starts its arbiters.
+    /// Opens the node's session and starts its arbiters. While the store gives no session it is asked again, for a little
+    /// longer than a session lasts.
     ///
     /// # Errors
     ///
     /// [`StartError`]; nothing of the node runs then.
     pub async fn start(self) -> Result<Node, StartError> {
         let spec = self.checked()?;
-        let mut first = spec.life(&Arc::new(Lives::new()), Vec::new());
-        let unfinished = first.begin().await?;
+        let (first, unfinished) = spec.begin_first().await?;
         let node = Arc::clone(&first.node);
         keeper::start(spec, first)?;
         unfinished.finish();

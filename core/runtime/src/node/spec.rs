@@ -5,12 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use archipelago_protocol::contract::{Directory, StateStore};
 use archipelago_protocol::identity::{Kind, Namespace, NodeId};
+use archipelago_protocol::session::times;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{Gate, KindShared, Lives, NodeShared, StartError, guard, layouts};
 use crate::arbiter::{self, ArbiterShared, Entry, Presence};
 use crate::cluster::Members;
-use crate::env::{ArbiterMain, ArbiterRole, Departure, Environment, Stay};
+use crate::env::{ArbiterMain, ArbiterRole, Departure, Environment, Stay, within};
 use crate::events::EventStream;
 use crate::named::NamedActors;
 use crate::remote::{Connector, Locator, Remoting, Services};
@@ -74,6 +75,31 @@ impl Spec {
         self.connectors.iter().for_each(|connector| connector.belongs_to(&node));
         let (stay, departure) = Stay::begin();
         Life { node, departure, birth: Some((entries, stay)) }
+    }
+}
+
+impl Spec {
+    /// Begins the first life. A store that gives no session yet is asked again, each time under a new id, for as long as a
+    /// session that stands in the way may last.
+    pub(super) async fn begin_first(&self) -> Result<(Life, Unfinished), StartError> {
+        let (lives, ttl) = (Arc::new(Lives::new()), self.settings.session_ttl);
+        let until = self.env.now() + times::observer_wait(ttl);
+        let mut life = self.life(&lives, Vec::new());
+        loop {
+            let error = match life.begin().await {
+                Ok(unfinished) => return Ok((life, unfinished)),
+                Err(error) => error,
+            };
+            let left = until.since(self.env.now());
+            let may_help = matches!(error, StartError::Session { .. }) && left > times::retry_delay(ttl);
+            // Two lives of a node never run at once.
+            if !may_help || within(&self.env, left, life.departure.complete()).await.is_none() {
+                return Err(error);
+            }
+            tracing::warn!(%error, %left, "the node has no session yet and tries again");
+            self.env.sleep(times::retry_delay(ttl)).await;
+            life = self.life(&lives, life.node.remoting().ports());
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use metrics::counter;
 
 use super::hosting::NoJob;
 use crate::arbiter::ArbiterLocal;
-use crate::env::within;
+use crate::env::{Oddity, within};
 use crate::mutants::{Mutant, broken};
 use crate::node::NodeShared;
 use crate::remote::Shard;
@@ -119,7 +119,8 @@ fn conflicting(generation: Generation, error: &DirectoryError) -> Option<HostEve
 async fn claimed(node: &Arc<NodeShared>, key: &OwnedKey) -> ClaimOutcome {
     let session = session_of(node);
     let attempt = node.directory().claim(key, session, None);
-    match within(node.env(), times::attempt_timeout(session.ttl), attempt).await {
+    let answer = within(node.env(), times::attempt_timeout(session.ttl), attempt).await;
+    match answer.filter(|_| !node.env().oddly(Oddity::ClaimUnanswered)) {
         Some(Ok(PlacementDecision::Placed(placement))) => {
             counter!("archipelago_placements_total", "decision" => "placed").increment(1);
             ClaimOutcome::Placed(placement.generation)

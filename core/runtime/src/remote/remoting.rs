@@ -180,9 +180,19 @@ impl NodeShared {
             expects,
             seats: self.remoting().seats(),
             kinds: self.kind_entries(),
-            store: Some(remote.store.clone()).filter(|store| !store.is_empty()),
+            store: self.store_name(),
             extensions: Vec::new(),
         }
+    }
+
+    /// What members must have in common about their store; nothing if that is not looked at. The port of a store that this
+    /// node serves may be known only since it listens.
+    fn store_name(&self) -> Option<String> {
+        let remote = &self.settings().remote;
+        if remote.serves_store {
+            return Some(format!("{}{}", remote.store, self.address()));
+        }
+        Some(remote.store.clone()).filter(|store| !store.is_empty())
     }
 
     /// What the others are told about this node.

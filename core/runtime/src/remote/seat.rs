@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use archipelago_protocol::identity::{NodeAddress, NodeId};
 use archipelago_protocol::link::{Dropped, Expired, WindowSettings};
 use archipelago_protocol::peer::{ConnectionId, Seat};
 use archipelago_protocol::time::Millis;
+use futures_util::future::{Either, select};
 use metrics::gauge;
 use tokio::sync::Notify;
 
@@ -34,11 +36,21 @@ pub(crate) struct SeatLocal {
     lanes: RefCell<Vec<Rc<Lane>>>,
     links: RefCell<BTreeMap<(NodeId, Seat), Link>>,
     actor: OnceCell<Addr<TransportActor>>,
-    /// Calls are pending: somebody must look at their deadlines.
+    /// Somebody must look at deadlines earlier than planned.
     pending: Notify,
-    /// Nobody looks at deadlines until something is pending.
-    asleep: Cell<bool>,
+    /// When deadlines are looked at next; `MAX` if there are none, zero if that cannot be sooner.
+    sweep_at: Cell<Millis>,
     connections: Cell<u64>,
+    /// How much waited when that was last shown.
+    shown: Cell<Load>,
+}
+
+/// How much waits on an arbiter's lanes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Load {
+    bytes: usize,
+    calls: usize,
+    parked: usize,
 }
 
 /// A lane and the actor that keeps it connected.
@@ -71,8 +83,9 @@ impl SeatLocal {
             links: RefCell::default(),
             actor: OnceCell::new(),
             pending: Notify::new(),
-            asleep: Cell::new(false),
+            sweep_at: Cell::new(Millis::MAX),
             connections: Cell::new(0),
+            shown: Cell::default(),
         });
         local.start();
         Ok(Some(local))
@@ -162,21 +175,29 @@ impl SeatLocal {
         self.lanes.borrow().get(usize::from(index)).cloned()
     }
 
-    /// A call was registered: its deadline must be looked at.
+    /// Something waits until `deadline`, which must be looked at in time; zero if it is to be looked after all the while.
     #[inline]
-    pub(crate) fn call_pending(&self) {
-        if self.asleep.replace(false) {
+    pub(crate) fn call_pending(&self, deadline: Millis) {
+        let at = self.sweep_at.get();
+        if deadline < at || at == Millis::MAX {
             self.pending.notify_one();
         }
     }
 
-    /// Waits until something is pending, then for one grain, and ends what is due.
+    /// Waits until the next look at the deadlines is due, and ends what has come to its end. Returns early if something
+    /// has come in that cannot wait for it.
     async fn sweep_when_due(&self) {
-        if !self.has_deadlines() {
-            self.asleep.set(true);
-            self.pending.notified().await;
+        let now = self.node.env().now();
+        let at = self.next_sweep(now);
+        // Whoever looks as soon as may be is not hurried any more, and so never kept from it.
+        self.sweep_at.set(if at > now + SWEEP_EVERY { at } else { Millis::ZERO });
+        if at == Millis::MAX {
+            return self.pending.notified().await;
         }
-        self.node.env().sleep(SWEEP_EVERY).await;
+        let sleep = self.node.env().sleep(at.since(now));
+        if let Either::Right(_) = select(sleep, pin!(self.pending.notified())).await {
+            return;
+        }
         let lanes: Vec<_> = self.lanes.borrow().clone();
         for lane in &lanes {
             self.sweep(lane);
@@ -185,23 +206,33 @@ impl SeatLocal {
         self.measure(&lanes);
     }
 
-    /// Shows how much waits.
+    /// Shows how much waits, if that has changed.
     fn measure(&self, lanes: &[Rc<Lane>]) {
-        let (mut bytes, mut calls) = (0, 0);
+        let mut load = Load { parked: self.sink.waiting(), ..Load::default() };
         for lane in lanes {
             let outbox = lane.outbox().borrow();
-            bytes += outbox.waiting_bytes() + outbox.answer_bytes();
-            calls += outbox.pending_calls();
+            load.bytes += outbox.waiting_bytes() + outbox.answer_bytes();
+            load.calls += outbox.pending_calls();
         }
-        gauge!("archipelago_lane_bytes", "seat" => self.seat.to_string()).set(bytes as f64);
-        gauge!("archipelago_lane_calls", "seat" => self.seat.to_string()).set(calls as f64);
-        gauge!("archipelago_parked_messages", "seat" => self.seat.to_string())
-            .set(self.sink.waiting() as f64);
+        if self.shown.replace(load) == load {
+            return;
+        }
+        let seat = self.seat.to_string();
+        gauge!("archipelago_lane_bytes", "seat" => seat.clone()).set(load.bytes as f64);
+        gauge!("archipelago_lane_calls", "seat" => seat.clone()).set(load.calls as f64);
+        gauge!("archipelago_parked_messages", "seat" => seat).set(load.parked as f64);
     }
 
-    fn has_deadlines(&self) -> bool {
-        self.sink.waiting() > 0
-            || self.lanes.borrow().iter().any(|lane| lane.outbox().borrow().next_sweep().is_some())
+    /// When to look at the deadlines next: when the first has come, but not more often than every grain, and often enough
+    /// to find calls that nobody waits for any more.
+    fn next_sweep(&self, now: Millis) -> Millis {
+        let soonest = now + SWEEP_EVERY;
+        if self.sink.waiting() > 0 {
+            return soonest;
+        }
+        let lanes = self.lanes.borrow();
+        let due = lanes.iter().filter_map(|lane| lane.outbox().borrow().next_sweep()).min();
+        due.map_or(Millis::MAX, |due| due.min(now + LOOK_FOR_ABANDONED).max(soonest))
     }
 
     fn sweep(&self, lane: &Rc<Lane>) {
@@ -221,7 +252,10 @@ impl SeatLocal {
         for dropped in lane.take_overflow().into_iter().chain([dropped]) {
             self.overflowed(lane, dropped);
         }
-        lane.wake();
+        // Cancels may have been written; a connection with nothing to send is left alone.
+        if !lane.outbox().borrow().is_empty() {
+            lane.wake();
+        }
         self.tell_of_the_peer(lane, now);
         if lane.should_look_again(now) {
             self.sink.lost(lane, &self.no_connection(lane));
@@ -318,5 +352,8 @@ fn listen_at(node: &NodeShared, seat: Seat) -> Result<NodeAddress, StartError> {
     NodeAddress::new(bind.host(), port).map_err(|error| StartError::Transport { reason: error.to_string() })
 }
 
-/// How often deadlines are looked at.
-const SWEEP_EVERY: archipelago_protocol::time::Millis = archipelago_protocol::time::Millis(10);
+/// How far apart two looks at the deadlines are at least.
+const SWEEP_EVERY: Millis = Millis(10);
+
+/// How long a call that nobody waits for any more may go on before its peer is told.
+const LOOK_FOR_ABANDONED: Millis = Millis(50);

@@ -25,6 +25,8 @@ pub struct RemoteSettings {
     pub placed: BTreeMap<String, NodeAddress>,
     /// Which store the node's directory stands on. Members with another one are refused.
     pub store: String,
+    /// The store is this node's own, which others join at its address: that is part of the store's name. Default false.
+    pub serves_store: bool,
     /// Bytes of messages that one lane may hold until the transport has taken them. Default 8 MiB.
     pub lane_bytes: usize,
     /// Calls of one lane that may await their answer. Default 65,536.
@@ -70,6 +72,7 @@ impl Default for RemoteSettings {
             peers: Vec::new(),
             placed: BTreeMap::new(),
             store: String::new(),
+            serves_store: false,
             lane_bytes: 8 << 20,
             lane_calls: 65_536,
             window_bytes: 8 << 20,

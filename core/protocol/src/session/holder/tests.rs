@@ -204,7 +204,8 @@ fn after_a_jump_of_the_clock_only_a_beat_sent_afterwards_opens_the_gate() {
     let mut holder = opened();
     let before = beat(&mut holder, 3_000, 7);
     let actions = holder.handle(Millis(3_100), HolderEvent::ClockJumped { nonce: 8 });
-    assert!(actions.contains(&HolderAction::Gate(Gate::default())));
+    let doubtful = |action: &HolderAction| matches!(action, HolderAction::Gate(gate) if gate.serve_until == Millis::ZERO && gate.fence_at > Millis(3_100));
+    assert!(actions.iter().any(doubtful), "nothing new is taken, and what runs goes on");
     assert!(actions.iter().any(|action| matches!(action, HolderAction::SendBeat(_))));
     answer(&mut holder, 3_110, before.seq, LeaseOutcome::Applied(LeaseVersion(11)));
     assert!(!holder.serving(Millis(3_110)));

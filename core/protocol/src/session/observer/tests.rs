@@ -175,3 +175,30 @@ fn a_node_never_judges_itself() {
     assert_eq!(observer.handle(Millis(0), ObserverEvent::Seen(own)), []);
     assert_eq!(observer.handle(Millis(0), ObserverEvent::Blocked(Session { id: ME, ttl: TTL })), []);
 }
+
+/// PIN: a store that loses a lease must not make its dead holder a member for ever.
+#[test]
+fn a_monitor_writes_the_absence_of_a_lease_down_until_that_has_worked() {
+    let mut observer = monitor();
+    observer.handle(Millis(0), live(1, 10));
+    let pin = ObserverAction::ReadOrPin(Session { id: OTHER, ttl: TTL });
+    assert!(observer.handle(Millis(1_000), ObserverEvent::Gone(OTHER)).contains(&pin));
+    observer.handle(Millis(1_010), ObserverEvent::Unread(OTHER));
+    assert!(!observer.handle(Millis(2_999), ObserverEvent::Wake).contains(&pin));
+    assert!(observer.handle(Millis(3_000), ObserverEvent::Wake).contains(&pin), "it is tried again");
+    observer.handle(Millis(3_010), seen(Lease::Missing { ttl: TTL }, 11));
+    assert_eq!(ends(&mut observer, 3_010 + WAIT - 1), None);
+    assert_eq!(ends(&mut observer, 3_010 + WAIT).map(|(version, _)| version), Some(LeaseVersion(11)));
+}
+
+#[test]
+fn a_lease_that_a_new_list_does_not_have_is_gone_unless_it_had_ended() {
+    let (mut observer, nothing) = (monitor(), || ObserverEvent::Listed(BTreeSet::new()));
+    observer.handle(Millis(0), live(1, 10));
+    let listed = observer.handle(Millis(10), ObserverEvent::Listed(BTreeSet::from([OTHER])));
+    assert!(!listed.iter().any(|action| matches!(action, ObserverAction::ReadOrPin(_))));
+    let missing = observer.handle(Millis(20), nothing());
+    assert!(missing.iter().any(|action| matches!(action, ObserverAction::ReadOrPin(_))), "{missing:?}");
+    observer.handle(Millis(30), seen(Lease::Ended { why: EndReason::Closed, by: OTHER }, 11));
+    assert_eq!(observer.handle(Millis(40), nothing()), [], "what was collected stays away");
+}
