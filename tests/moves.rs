@@ -47,10 +47,11 @@ fn node(bind: &str) -> Builder {
 async fn two_nodes(rebalance: &str) -> (Node, Node) {
     let address = format!("127.0.0.1:{}", free_port());
     let first = node(&address).set("backend.embedded.serve", "true").set("sharding.rebalance", rebalance);
-    let first = first.start().await.unwrap();
+    let first = first.start().await.expect("a node on loopback starts");
     ask_all(&first).await;
     let second = node("127.0.0.1:0").set("backend.embedded.join", &address);
-    (first, second.set("sharding.rebalance", rebalance).start().await.unwrap())
+    let second = second.set("sharding.rebalance", rebalance).start().await;
+    (first, second.expect("a node on loopback starts"))
 }
 
 /// Where every dweller lives, asked through `node`; each must answer.
@@ -58,7 +59,8 @@ async fn ask_all(node: &Node) -> Vec<u64> {
     let mut homes = Vec::new();
     for key in 0..DWELLERS {
         let patient = CallOptions::new().timeout(Duration::from_secs(30));
-        homes.push(node.actor::<Dweller>(key.to_string()).send_with(Where, patient).await.unwrap());
+        let home = node.actor::<Dweller>(key.to_string()).send_with(Where, patient).await;
+        homes.push(home.expect("every call is answered"));
     }
     homes
 }
