@@ -7,6 +7,7 @@ use archipelago_backend_conformance::Faults;
 use archipelago_protocol::membership::MemberStatus;
 use archipelago_protocol::session::times;
 use archipelago_protocol::time::Millis;
+use archipelago_runtime::ClusterMember;
 
 use super::eyes::meet;
 use super::plan::Plan;
@@ -198,15 +199,16 @@ impl Fate {
         self.stays_down(index);
     }
 
+    /// Whether there are others, and all of them see the node up and answering.
     fn is_known_to_all(&self, index: usize) -> bool {
         let world = &self.hand.world;
         let Some(id) = world.node(index).map(|node| node.id()) else { return false };
-        let knows = |node: Node| {
-            node.members()
-                .iter()
-                .any(|member| member.info.id == id && member.status == MemberStatus::Up && !member.suspect)
+        let is_well = |member: &ClusterMember| {
+            member.info.id == id && member.status == MemberStatus::Up && !member.suspect
         };
-        (0..self.plan.nodes).filter_map(|other| world.node(other)).all(knows)
+        let others = (0..self.plan.nodes).filter(|other| *other != index);
+        let others: Vec<Node> = others.filter_map(|other| world.node(other)).collect();
+        !others.is_empty() && others.iter().all(|other| other.members().iter().any(is_well))
     }
 
     /// A node that leaves is killed before it has.
