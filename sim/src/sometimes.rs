@@ -121,7 +121,7 @@ pub const REMOTE_POINTS: [&str; 17] = [
 ];
 
 /// Every place that a sweep of a cluster must have reached.
-pub const CLUSTER_POINTS: [&str; 20] = [
+pub const CLUSTER_POINTS: [&str; 21] = [
     "activation held up",
     "answer to a beat lost",
     "answer to a claim lost",
@@ -140,6 +140,7 @@ pub const CLUSTER_POINTS: [&str; 20] = [
     "session lost under load",
     "shard placed by request of another node",
     "shard taken over after a crash",
+    "store slow and then away",
     "watch broken",
     "ways slow under load",
 ];

@@ -197,12 +197,6 @@ fn a_claim_that_asks_for_no_session_is_found() {
     is_found_in_the_directory(DirectoryMutant::ClaimAsksNobody, TWO_OWNERS);
 }
 
-/// H1: the store has lost the lease of a node that lives.
-#[test]
-fn absence_taken_for_death_is_found() {
-    is_found_in_the_directory(DirectoryMutant::AbsenceTakenForDeath, TWO_OWNERS);
-}
-
 /// H9: a delete that names no generation removes the record of who came after.
 #[test]
 fn a_delete_without_a_generation_is_found() {

@@ -10,8 +10,6 @@ use archipelago_protocol::session::{EndReason, Lease, LeaseSeen, LeaseVersion};
 #[non_exhaustive]
 #[cfg_attr(not(feature = "mutants"), expect(unreachable_pub, reason = "exported with the feature only"))]
 pub enum Mutant {
-    /// EVIDENCE: a lease that is absent counts as one that has ended.
-    AbsenceTakenForDeath,
     /// EVIDENCE: a claim replaces the record of another without a look at its session.
     ClaimAsksNobody,
     /// Every delete names a version: what an ended session has left is deleted whoever has it by now.
@@ -20,8 +18,7 @@ pub enum Mutant {
 
 /// What a claim is told about the lease of the present owner.
 pub(crate) fn bent(id: NodeId, seen: Option<LeaseSeen>) -> Option<LeaseSeen> {
-    let absent = seen.is_none() && broken(Mutant::AbsenceTakenForDeath);
-    if absent || broken(Mutant::ClaimAsksNobody) {
+    if broken(Mutant::ClaimAsksNobody) {
         let lease = Lease::Ended { why: EndReason::Silent, by: id };
         return Some(LeaseSeen { id, version: LeaseVersion(0), lease });
     }

@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use archipelago::Node;
 use archipelago_backend_conformance::Faults;
+use archipelago_protocol::membership::MemberStatus;
+use archipelago_protocol::session::times;
 use archipelago_protocol::time::Millis;
+use archipelago_runtime::ClusterMember;
 
 use super::eyes::meet;
 use super::plan::Plan;
@@ -54,6 +58,9 @@ impl Fate {
         match blow {
             Blow::Leave if self.hand.rng.chance(250) => self.leave(&[a, b]).await,
             Blow::Leave => self.leave(&[a]).await,
+            Blow::Crash if self.plan.store_faults && self.hand.rng.chance(400) => {
+                self.crash_before_a_slow_store(a).await;
+            }
             Blow::Crash => self.crash(a).await,
             Blow::Pause => self.pause(a).await,
             Blow::Partition | Blow::OneWay => {
@@ -63,6 +70,7 @@ impl Fate {
                 self.hand.for_a_while(a, b, length, 500).await;
             }
             Blow::Reset => self.hand.world.reset_connections(a),
+            Blow::Store if self.hand.rng.chance(300) => self.slow_and_then_no_store().await,
             Blow::Store => {
                 self.hand.spoil_store(StoreTrouble { reads: true, length: (300, 3_500) }).await;
             }
@@ -84,6 +92,22 @@ impl Fate {
         }
     }
 
+    /// The answers to beats come late, and then none: deadlines count from when a beat was sent.
+    async fn slow_and_then_no_store(&mut self) {
+        sometimes!("store slow and then away");
+        let slow = Faults { max_delay: Millis(500), ..Faults::default() };
+        self.hand.with_store(slow, (1_500, 1_500)).await;
+        let away = Faults { unavailable: 1_000, ..Faults::default() };
+        self.hand.with_store(away, (TTL.0, 1_000)).await;
+    }
+
+    /// What a dead node had is cleared away and claimed while each step takes its time.
+    async fn crash_before_a_slow_store(&mut self, index: usize) {
+        self.crash(index).await;
+        let slow = Faults { max_delay: Millis(600), ..Faults::default() };
+        self.hand.with_store(slow, (times::observer_wait(TTL).0 + 2_000, 2_000)).await;
+    }
+
     /// The ways between two nodes become slow, each in its own manner.
     async fn slow(&mut self, a: usize, b: usize) {
         sometimes!("ways slow under load");
@@ -100,9 +124,10 @@ impl Fate {
         self.hand.world.skew(index, ppm);
     }
 
-    /// The store loses the lease of a node that is well. Nobody may take that for its end.
+    /// The store loses the lease of a node that is well. Nobody may take that for its end. The others have met the node before:
+    /// a lease that nobody has ever seen is missed by nobody.
     async fn expire(&mut self, index: usize) {
-        if self.hand.world.expire_lease(index).await {
+        if self.is_known_to_all(index) && self.hand.world.expire_lease(index).await {
             sometimes!("live lease lost by the store");
             // Until its next beat the node cannot know.
             TrueClock::sleep(TTL.to_duration() / 3).await;
@@ -176,6 +201,18 @@ impl Fate {
         self.hand.truth.crashes(life);
         self.hand.crash(index).await;
         self.stays_down(index);
+    }
+
+    /// Whether there are others, and all of them see the node up and answering.
+    fn is_known_to_all(&self, index: usize) -> bool {
+        let world = &self.hand.world;
+        let Some(id) = world.node(index).map(|node| node.id()) else { return false };
+        let is_well = |member: &ClusterMember| {
+            member.info.id == id && member.status == MemberStatus::Up && !member.suspect
+        };
+        let others = (0..self.plan.nodes).filter(|other| *other != index);
+        let others: Vec<Node> = others.filter_map(|other| world.node(other)).collect();
+        !others.is_empty() && others.iter().all(|other| other.members().iter().any(is_well))
     }
 
     /// A node that leaves is killed before it has.
