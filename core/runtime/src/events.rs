@@ -74,8 +74,8 @@ pub enum Event {
         /// Why, in words.
         reason: String,
     },
-    /// More actors are active than `actors.max_active`, and those that are over it have work and cannot go. They are served all
-    /// the same, and go when they can.
+    /// More actors are active than `actors.max_active`, and a look at the least recently used found too few that could go at once.
+    /// They are served all the same, and go when they can.
     ActorsOverBound {
         /// How many are active on the node, roughly.
         active: usize,

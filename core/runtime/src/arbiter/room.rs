@@ -28,7 +28,7 @@ impl ArbiterLocal {
         let begins = self.crowd().borrow_mut().looked(unasked);
         if begins {
             let bound = self.crowd().borrow().bound();
-            tracing::warn!(active = on_node, bound, "more actors are active than may be, and have work");
+            tracing::warn!(active = on_node, bound, "more actors are active than may be");
             self.node().events().publish(Event::ActorsOverBound { active: on_node, bound });
         }
     }
