@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use archipelago_memory::Mutant as NetworkMutant;
 use archipelago_runtime::{Mutant, set_mutant};
-use archipelago_sim::{
-    Invariant, Outcome, run_cluster_seed, run_handoff_seed, run_remote_seed, run_seed, set_network_mutant,
-};
+use archipelago_sim::{Invariant, run_cluster_seed, run_remote_seed, run_seed, set_network_mutant};
 
 /// Sweeps until the bug shows; it must do so as one of the promises `expected`.
 fn is_found(mutant: Mutant, expected: &[Invariant]) {
@@ -98,18 +96,9 @@ fn silence_that_nobody_notices_is_found() {
 
 /// Sweeps the workload of a cluster until the bug shows; it must do so as one of the promises `expected`.
 fn is_found_in_a_cluster(mutant: Mutant, expected: &[Invariant]) {
-    is_found_by(run_cluster_seed, mutant, expected);
-}
-
-/// Sweeps a cluster whose shards move until the bug shows; it must do so as one of the promises `expected`.
-fn is_found_by_moves(mutant: Mutant, expected: &[Invariant]) {
-    is_found_by(run_handoff_seed, mutant, expected);
-}
-
-fn is_found_by(run: fn(u64, Duration) -> Outcome, mutant: Mutant, expected: &[Invariant]) {
     set_mutant(Some(mutant));
-    let found =
-        (1..=CLUSTER_SEEDS).find_map(|seed| run(seed, LENGTH).violation.map(|violation| (seed, violation)));
+    let found = (1..=CLUSTER_SEEDS)
+        .find_map(|seed| run_cluster_seed(seed, LENGTH).violation.map(|violation| (seed, violation)));
     set_mutant(None);
     let (seed, violation) =
         found.unwrap_or_else(|| panic!("{mutant:?} was not found in {CLUSTER_SEEDS} seeds"));
@@ -124,22 +113,6 @@ const TWO_OWNERS: &[Invariant] =
 #[test]
 fn a_claim_without_an_answer_that_serves_is_found() {
     is_found_in_a_cluster(Mutant::ServeWithoutGrant, TWO_OWNERS);
-}
-
-#[test]
-fn a_shard_that_moves_before_its_actors_have_ended_is_found() {
-    is_found_by_moves(Mutant::ReleaseBeforeQuiet, TWO_OWNERS);
-}
-
-#[test]
-fn a_shard_that_is_served_again_although_its_transfer_may_land_is_found() {
-    is_found_by_moves(Mutant::UnsealAfterUnknown, TWO_OWNERS);
-}
-
-#[test]
-fn messages_dropped_with_a_shard_that_moves_are_found() {
-    let lost = [Invariant::NoAcceptedMessageLost, Invariant::StartedIsTrue, Invariant::CompletionExactlyOnce];
-    is_found_by_moves(Mutant::LetGoDropsInbox, &lost);
 }
 
 #[test]

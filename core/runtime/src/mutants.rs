@@ -14,8 +14,6 @@ pub enum Mutant {
     InboxForgetsOrder,
     /// A message starts while another runs.
     InterleavesAlways,
-    /// What waits in the inboxes of a shard that moves is dropped.
-    LetGoDropsInbox,
     /// A node that leaves says goodbye to nobody.
     LeaveAtOnce,
     /// A late reply ends whatever call has its place in the table now.
@@ -28,8 +26,6 @@ pub enum Mutant {
     NobodyMonitors,
     /// A node serves what another one has got before it.
     RaceLostServesAnyway,
-    /// A shard goes to its new owner before its actors have ended.
-    ReleaseBeforeQuiet,
     /// A claim without an answer counts as granted.
     ServeWithoutGrant,
     /// A route that has led somewhere is never looked up again.
@@ -40,8 +36,6 @@ pub enum Mutant {
     SuspicionTakenForDeath,
     /// An actor is activated again before the last activation has ended.
     TwinActivation,
-    /// A node serves a shard again although its transfer may still be applied.
-    UnsealAfterUnknown,
 }
 
 #[cfg(feature = "mutants")]

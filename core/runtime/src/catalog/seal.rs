@@ -12,7 +12,6 @@ use super::kind::{KindCatalog, Target};
 use super::slot::Slot;
 use crate::arbiter::ArbiterLocal;
 use crate::message::VirtualActor;
-use crate::mutants::{Mutant, broken};
 use crate::node::shard_of;
 use crate::remote::{Incoming, Origin, Parked, Shard};
 
@@ -56,9 +55,6 @@ impl<A: VirtualActor> KindCatalog<A> {
             on.end_call(call);
         }
         on.job_over();
-        if broken(Mutant::LetGoDropsInbox) {
-            return;
-        }
         let shard = Shard { kind: self.index(), number: shard_of(slot.hash) };
         let target = Target { id: slot.id.clone(), hash: slot.hash };
         let head = JobHead { inside: true, ..job.head.clone() };

@@ -97,11 +97,7 @@ fn gave_no_answer(generation: Generation, move_id: u64, error: Option<DirectoryE
         Some(DirectoryError::Unavailable { .. } | DirectoryError::Invalid { .. }) => {
             HostEvent::TransferUnapplied { move_id }
         }
-        Some(DirectoryError::Unknown { .. }) if broken(Mutant::UnsealAfterUnknown) => {
-            HostEvent::TransferUnapplied { move_id }
-        }
         Some(error) => conflicting(generation, &error).unwrap_or(HostEvent::TransferUnknown { move_id }),
-        None if broken(Mutant::UnsealAfterUnknown) => HostEvent::TransferUnapplied { move_id },
         None => HostEvent::TransferUnknown { move_id },
     }
 }
