@@ -148,8 +148,7 @@ fn a_look_does_not_walk_through_all_actors() {
     for _ in 0..50_000 {
         roster.activate(Millis(0));
     }
-    let mut now = 1;
-    for round in 0..1_000 {
+    for (now, round) in (1_u64..).zip(0..1_000) {
         roster.begin(round, Millis(now));
         roster.end(round, Millis(now));
         roster.activate(Millis(now));
@@ -165,7 +164,6 @@ fn a_look_does_not_walk_through_all_actors() {
                 RoomLook::Leaves => {}
             }
         }
-        now += 1;
     }
     assert!(roster.looks <= 1_000 + roster.uses, "{} looks for 1000 that went", roster.looks);
 }
