@@ -89,7 +89,7 @@ pub(super) fn send_message<B: Outbound + ?Sized>(
     };
     let mark = Mark::set(on.transfers(), way.lane, head.deadline, waiter)?;
     if let Some(seat) = on.seat() {
-        seat.call_pending(head.deadline);
+        seat.call_pending();
     }
     let mut frame = BytesMut::new();
     match mark.call() {

@@ -44,7 +44,7 @@ pub(super) fn write(on: &ArbiterLocal, lane: &Lane, mut letter: Letter) -> Resul
         Err(CodecError::TooLarge { .. }) => return Err(Unwritten::Large(Box::new(letter))),
         Err(error) => return Err(Unwritten::Refused(Box::new(letter), unreadable(&error))),
     }
-    let (waiter, deadline) = (letter.waiter.take(), letter.head.deadline);
+    let waiter = letter.waiter.take();
     let fill = |out: &mut BytesMut, call| frame(out, on, lane, &letter, call, payload.freeze());
     let written = match waiter {
         None => lane.tell(on.coarse(), |out| fill(out, None)),
@@ -58,7 +58,7 @@ pub(super) fn write(on: &ArbiterLocal, lane: &Lane, mut letter: Letter) -> Resul
     };
     written.map_err(|error| unwritten(letter, error))?;
     if let Some(seat) = on.seat() {
-        seat.call_pending(deadline);
+        seat.call_pending();
     }
     Ok(())
 }
@@ -111,7 +111,7 @@ pub(super) fn send_large(
         Err(error) => return Err((Box::new(letter), error)),
     };
     if let Some(seat) = on.seat() {
-        seat.call_pending(letter.head.deadline);
+        seat.call_pending();
     }
     let (call, transfer) = (mark.call(), mark.number());
     let write = whole_frame(on, lane, &mut letter, call);

@@ -101,7 +101,7 @@ impl ArbiterLocal {
                     self.meet_at(address);
                 }
                 if let Some(seat) = self.seat() {
-                    seat.call_pending(Millis::ZERO);
+                    seat.call_pending();
                 }
                 Ok(())
             }

@@ -110,7 +110,7 @@ impl ArbiterLocal {
     pub(super) fn park(self: &Rc<Self>, parcel: Parked) {
         let shard = parcel.shard;
         if let Some(seat) = self.seat() {
-            seat.call_pending(Millis::ZERO);
+            seat.call_pending();
         }
         let bound = self.node().settings().remote.parked;
         match self.transfers().hold(parcel, bound) {
@@ -133,7 +133,7 @@ impl ArbiterLocal {
         match send_on(&way, target, head, body, self.coarse()) {
             Ok(()) => {
                 if let Some(seat) = self.seat() {
-                    seat.call_pending(head.deadline);
+                    seat.call_pending();
                 }
                 Ok(())
             }

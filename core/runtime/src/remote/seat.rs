@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,7 +12,6 @@ use archipelago_protocol::identity::{NodeAddress, NodeId};
 use archipelago_protocol::link::{Dropped, Expired, WindowSettings};
 use archipelago_protocol::peer::{ConnectionId, Seat};
 use archipelago_protocol::time::Millis;
-use futures_util::future::{Either, select};
 use metrics::gauge;
 use tokio::sync::Notify;
 
@@ -36,10 +34,10 @@ pub(crate) struct SeatLocal {
     lanes: RefCell<Vec<Rc<Lane>>>,
     links: RefCell<BTreeMap<(NodeId, Seat), Link>>,
     actor: OnceCell<Addr<TransportActor>>,
-    /// Somebody must look at deadlines earlier than planned.
+    /// Calls are pending: somebody must look at their deadlines.
     pending: Notify,
-    /// When deadlines are looked at next; `MAX` if there are none, zero if that cannot be sooner.
-    sweep_at: Cell<Millis>,
+    /// Nobody looks at deadlines until something is pending.
+    asleep: Cell<bool>,
     connections: Cell<u64>,
     /// How much waited when that was last shown.
     shown: Cell<Load>,
@@ -83,7 +81,7 @@ impl SeatLocal {
             links: RefCell::default(),
             actor: OnceCell::new(),
             pending: Notify::new(),
-            sweep_at: Cell::new(Millis::MAX),
+            asleep: Cell::new(false),
             connections: Cell::new(0),
             shown: Cell::default(),
         });
@@ -175,29 +173,21 @@ impl SeatLocal {
         self.lanes.borrow().get(usize::from(index)).cloned()
     }
 
-    /// Something waits until `deadline`, which must be looked at in time; zero if it is to be looked after all the while.
+    /// A call was registered: its deadline must be looked at.
     #[inline]
-    pub(crate) fn call_pending(&self, deadline: Millis) {
-        let at = self.sweep_at.get();
-        if deadline < at || at == Millis::MAX {
+    pub(crate) fn call_pending(&self) {
+        if self.asleep.replace(false) {
             self.pending.notify_one();
         }
     }
 
-    /// Waits until the next look at the deadlines is due, and ends what has come to its end. Returns early if something
-    /// has come in that cannot wait for it.
+    /// Waits until something is pending, then for one grain, and ends what is due.
     async fn sweep_when_due(&self) {
-        let now = self.node.env().now();
-        let at = self.next_sweep(now);
-        // Whoever looks as soon as may be is not hurried any more, and so never kept from it.
-        self.sweep_at.set(if at > now + SWEEP_EVERY { at } else { Millis::ZERO });
-        if at == Millis::MAX {
-            return self.pending.notified().await;
+        if !self.has_deadlines() {
+            self.asleep.set(true);
+            self.pending.notified().await;
         }
-        let sleep = self.node.env().sleep(at.since(now));
-        if let Either::Right(_) = select(sleep, pin!(self.pending.notified())).await {
-            return;
-        }
+        self.node.env().sleep(SWEEP_EVERY).await;
         let lanes: Vec<_> = self.lanes.borrow().clone();
         for lane in &lanes {
             self.sweep(lane);
@@ -223,16 +213,9 @@ impl SeatLocal {
         gauge!("archipelago_parked_messages", "seat" => seat).set(load.parked as f64);
     }
 
-    /// When to look at the deadlines next: when the first has come, but not more often than every grain, and often enough
-    /// to find calls that nobody waits for any more.
-    fn next_sweep(&self, now: Millis) -> Millis {
-        let soonest = now + SWEEP_EVERY;
-        if self.sink.waiting() > 0 {
-            return soonest;
-        }
-        let lanes = self.lanes.borrow();
-        let due = lanes.iter().filter_map(|lane| lane.outbox().borrow().next_sweep()).min();
-        due.map_or(Millis::MAX, |due| due.min(now + LOOK_FOR_ABANDONED).max(soonest))
+    fn has_deadlines(&self) -> bool {
+        self.sink.waiting() > 0
+            || self.lanes.borrow().iter().any(|lane| lane.outbox().borrow().next_sweep().is_some())
     }
 
     fn sweep(&self, lane: &Rc<Lane>) {
@@ -352,8 +335,5 @@ fn listen_at(node: &NodeShared, seat: Seat) -> Result<NodeAddress, StartError> {
     NodeAddress::new(bind.host(), port).map_err(|error| StartError::Transport { reason: error.to_string() })
 }
 
-/// How far apart two looks at the deadlines are at least.
+/// How often deadlines are looked at.
 const SWEEP_EVERY: Millis = Millis(10);
-
-/// How long a call that nobody waits for any more may go on before its peer is told.
-const LOOK_FOR_ABANDONED: Millis = Millis(50);

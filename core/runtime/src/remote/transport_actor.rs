@@ -213,7 +213,7 @@ impl Handler<Ask> for TransportActor {
         if let Err((waiter, error)) = asked {
             waiter.fail(CallError::NoRoute { reason: error.to_string().into() });
         }
-        self.seat.call_pending(deadline);
+        self.seat.call_pending();
         Box::pin(async move { answer.await.unwrap_or(Err(CallError::Stopped)) })
     }
 }
