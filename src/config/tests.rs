@@ -176,7 +176,7 @@ fn unknown_section_is_refused_with_file_line_and_key() {
         said_about("unknown-section", "\n[call]\ntimeout = '1s'\n"),
         "archipelago.toml:2: call: unknown key; \
          known here are actors, backend, calls, cluster, events, fence, lanes, membership, namespace, node, \
-         session, transport"
+         session, sharding, transport"
     );
 }
 
