@@ -128,7 +128,8 @@ impl NodeShared {
         let shard = self.shard_named(shard)?;
         let (done, outcome) = oneshot::channel();
         let order = Order { to, done };
-        self.on_arbiter(self.arbiter_of_shard(shard.number), move |on| {
+        // Always through the queue: what a move starts must belong to the arbiter's own tasks.
+        self.enter_work(self.arbiter_of_shard(shard.number), move |on| {
             on.order_move(shard, generation, order);
         })?;
         // The arbiter has ended: the shard is not served any more.
@@ -143,7 +144,7 @@ impl NodeShared {
         let wanted = self.shard_named(shard).ok().filter(|shard| hosted(shard) && !self.is_stopping());
         let Some(shard) = wanted else { return HandoffFrame::OfferNo { move_id } };
         let (answer, accepts) = oneshot::channel();
-        let asked = self.on_arbiter(self.arbiter_of_shard(shard.number), move |on| {
+        let asked = self.enter_work(self.arbiter_of_shard(shard.number), move |on| {
             on.hear_offer(shard, offer, answer);
         });
         if asked.is_ok() && accepts.await.unwrap_or(false) {
@@ -156,7 +157,7 @@ impl NodeShared {
     /// Looks whether a shard is this node's now.
     fn look_at_shard(&self, shard: &ShardName, generation: Generation) -> Result<(), CallError> {
         let shard = self.shard_named(shard)?;
-        self.on_arbiter(self.arbiter_of_shard(shard.number), move |on| {
+        self.enter_work(self.arbiter_of_shard(shard.number), move |on| {
             on.host(shard, HostEvent::GaveBack { generation, expires: Millis::MAX });
         })
     }

@@ -44,7 +44,8 @@ pub(crate) async fn place_here(node: &Arc<NodeShared>, shard: Shard) -> Option<H
     }
     let (asker, answer) = oneshot::channel();
     let arbiter = node.arbiter_of_shard(shard.number);
-    node.on_arbiter(arbiter, move |on| on.want_shard(shard, Some(asker))).ok()?;
+    // Always through the queue: what follows must belong to the arbiter's own tasks.
+    node.enter_work(arbiter, move |on| on.want_shard(shard, Some(asker))).ok()?;
     answer.await.ok().flatten()
 }
 

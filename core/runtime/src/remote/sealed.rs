@@ -30,8 +30,9 @@ impl ArbiterLocal {
         let asks = head.asks;
         self.park(Box::new(Parcel { shard, target: target.clone(), head, expires, body }));
         if asks {
-            let generation = Generation::new(0);
-            self.host(shard, HostEvent::GaveBack { generation, expires });
+            let gave_back = HostEvent::GaveBack { generation: Generation::new(0), expires };
+            // Not from within the caller's task; if the queue is full, the drain ends by its own time.
+            let _ = self.node().enter_work(self.index(), move |on| on.host(shard, gave_back));
         }
         Ok(())
     }
