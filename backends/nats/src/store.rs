@@ -271,7 +271,7 @@ impl Inner {
     fn check_settled(&self, space: Space) -> Result<(), StoreError> {
         let (since, length) = self.quiet;
         let left = length.saturating_sub(since.elapsed());
-        if left.is_zero() || SESSIONS.contains(&space) {
+        if left.is_zero() || GRANT_NOTHING.contains(&space) {
             return Ok(());
         }
         let source = format!(
@@ -306,7 +306,8 @@ impl Stored {
     }
 }
 
-const SESSIONS: [Space; 2] = [Space::LEASES, Space::NODES];
+/// Records that grant nothing: how a kind is divided is agreed on before anybody can own any of it.
+const GRANT_NOTHING: [Space; 3] = [Space::LEASES, Space::NODES, Space::KINDS];
 /// Read back in base64, it still fits into what servers send by default.
 const LONGEST_VALUE: usize = 768 << 10;
 /// Subjects and tags may be long.
