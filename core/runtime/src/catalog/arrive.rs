@@ -44,18 +44,18 @@ impl<A: VirtualActor> KindCatalog<A> {
     fn addressee(&self, head: &Head<'_>, on: &ArbiterLocal) -> Result<(u64, &Entry<A>), Violation> {
         let hash = self.shared().hash_of(head.key.as_str());
         let shard = self.shared().shard_of(hash);
-        if head.shard.number != shard {
-            let theirs = head.shard.number;
-            return Err(Violation::Meaning(format!(
-                "a message names shard {theirs}, its actor is in {shard}"
-            )));
-        }
         if on.node().arbiter_of_shard(shard) != on.index() {
             return Err(Violation::Meaning("a message is not for this arbiter".to_owned()));
         }
         let entry = self.messages().at(head.message.into());
         let entry =
             entry.ok_or_else(|| Violation::Meaning(format!("no message has number {}", head.message)))?;
+        if head.shard.number != shard {
+            let theirs = head.shard.number;
+            return Err(Violation::Meaning(format!(
+                "a message names shard {theirs}, its actor is in {shard}"
+            )));
+        }
         Ok((hash, entry))
     }
 
