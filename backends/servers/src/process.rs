@@ -101,7 +101,12 @@ impl ServerProcess {
     }
 
     fn settle(recipe: Recipe) -> Self {
-        let folder = tempfile::Builder::new().prefix("archipelago-test-").tempdir();
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("archipelago-test-");
+        let folder = match std::env::var_os(DATA) {
+            Some(data) => builder.tempdir_in(data),
+            None => builder.tempdir(),
+        };
         let folder = folder.expect("the temporary folder can be written");
         let ports = (0..recipe.ports).map(|_| Port::take()).collect();
         let place = Place { folder, host: recipe.host, ports };
@@ -288,3 +293,6 @@ pub fn answer(address: SocketAddr, request: &[u8]) -> Option<String> {
 
 const READY_LIMIT: Duration = Duration::from_secs(30);
 const PROBE_LIMIT: Duration = Duration::from_secs(1);
+
+/// Where servers keep what they write, if not in the folder for temporary files.
+const DATA: &str = "ARCHIPELAGO_TEST_DATA";
