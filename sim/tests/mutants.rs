@@ -143,11 +143,6 @@ fn a_claim_without_an_answer_that_serves_is_found() {
 }
 
 #[test]
-fn a_shard_that_moves_before_its_actors_have_ended_is_found() {
-    is_found_by_moves(Mutant::ReleaseBeforeQuiet, TWO_OWNERS);
-}
-
-#[test]
 fn a_shard_that_is_served_again_although_its_transfer_may_land_is_found() {
     is_found_by_moves(Mutant::UnsealAfterUnknown, TWO_OWNERS);
 }

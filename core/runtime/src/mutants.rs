@@ -31,8 +31,6 @@ pub enum Mutant {
     NobodyMonitors,
     /// A node serves what another one has got before it.
     RaceLostServesAnyway,
-    /// A shard goes to its new owner before its actors have ended.
-    ReleaseBeforeQuiet,
     /// A claim without an answer counts as granted.
     ServeWithoutGrant,
     /// A route that has led somewhere is never looked up again.

@@ -16,7 +16,6 @@ use super::moving::tell_about_move;
 use crate::arbiter::ArbiterLocal;
 use crate::catalog::{Leaving, Left};
 use crate::events::Event;
-use crate::mutants::{Mutant, broken};
 use crate::node::NodeShared;
 use crate::remote::Shard;
 
@@ -63,7 +62,7 @@ impl ArbiterLocal {
     /// Lets the actors of a shard end, with their hooks run, and says when none is left.
     pub(super) fn stop_actors(self: &Rc<Self>, shard: Shard, move_id: u64) {
         self.drains_for(shard, Some(move_id));
-        if self.actors_are_gone(shard) || broken(Mutant::ReleaseBeforeQuiet) {
+        if self.actors_are_gone(shard) {
             return self.host(shard, HostEvent::Stopped { move_id, state: None });
         }
         let (on, env) = (Rc::downgrade(self), Arc::clone(self.node().env()));
