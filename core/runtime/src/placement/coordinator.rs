@@ -220,7 +220,8 @@ impl ShardCoordinator {
 
     fn wake_at(&mut self, kind: &Kind, at: Millis, ctx: &mut Context<Self>) {
         let env = self.node.env();
-        let sleep = env.sleep(at.since(env.now()));
+        // A shard that nobody can take is due again at once; it is looked at again after a pause.
+        let sleep = env.sleep(at.since(env.now()).max(LEAST_PAUSE));
         let of_kind = kind.clone();
         let wake = ctx.spawn(sleep.into_actor(self).map(move |(), coordinator, ctx| {
             coordinator.apply(&of_kind, CoordinatorEvent::WokeUp, ctx);
@@ -271,3 +272,6 @@ const DUTY: &str = "shard-coordinator";
 
 /// How often to look at the members, and whether the duty is free.
 const LOOK_EVERY: Millis = Millis(1_000);
+
+/// Between two looks at what is due.
+const LEAST_PAUSE: Millis = Millis(50);
