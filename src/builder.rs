@@ -5,15 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use archipelago_embedded::EmbeddedStore;
-use archipelago_protocol::contract::StateStore;
+use archipelago_protocol::contract::{ControlPlane, StateStore};
+use archipelago_protocol::datacenter::DataCenterMap;
 use archipelago_protocol::identity::ActorId;
 use archipelago_protocol::membership::{LeaderProvider, LeaderRule, SplitBrain, SplitStrategy};
 use archipelago_runtime::env::{Environment, HostEnvironment, Threads};
-use archipelago_runtime::{BoxError, Node, NodeBuilder, Sharding, VirtualActor};
+use archipelago_runtime::{BoxError, Node, NodeBuilder, Reach, Sharding, VirtualActor};
 
-use crate::config::{ConfigError, Loader, Origins, Settings};
+use crate::config::{ConfigError, Fault, Loader, Origins, Settings};
 use crate::node_settings::node_settings;
-use crate::store::Backing;
+use crate::store::{Backing, Plane};
 use crate::{Error, network};
 
 /// Gives [`Node`] its `builder`. In the prelude.
@@ -31,6 +32,8 @@ pub struct Builder {
     loader: Loader,
     settings: Option<Settings>,
     store: Option<Arc<EmbeddedStore>>,
+    plane_store: Option<Arc<EmbeddedStore>>,
+    plane: Option<Arc<dyn ControlPlane>>,
     states: Option<Arc<dyn StateStore>>,
     threads: Option<Threads>,
     split_brain: Option<SplitStrategy>,
@@ -46,6 +49,8 @@ impl Builder {
             loader: Loader::new(),
             settings: None,
             store: None,
+            plane_store: None,
+            plane: None,
             states: None,
             threads: None,
             split_brain: None,
@@ -81,6 +86,15 @@ impl Builder {
         self.set("namespace", namespace)
     }
 
+    /// Makes the node a light client of the cluster that the nodes at these addresses, `"host:port"`, belong to; the same as
+    /// `set("cluster.contacts", ..)`. It hosts nothing, is no member and needs no store: kinds are declared with
+    /// [`remote_actor`](Self::remote_actor), and everything that sends works as on any node.
+    #[must_use]
+    pub fn client<C: AsRef<str>>(self, contacts: impl IntoIterator<Item = C>) -> Self {
+        let contacts: Vec<String> = contacts.into_iter().map(|contact| contact.as_ref().to_owned()).collect();
+        self.set("cluster.contacts", &contacts.join(", "))
+    }
+
     /// Uses these settings and reads neither files nor variables.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
@@ -93,6 +107,22 @@ impl Builder {
     #[must_use]
     pub fn embedded_store(mut self, store: Arc<EmbeddedStore>) -> Self {
         self.store = Some(store);
+        self
+    }
+
+    /// Shares an embedded control plane with nodes of other datacenters in this process; for `control_plane.kind = "embedded"`
+    /// alone. Without it the node has one of its own, in which no other datacenter is.
+    #[must_use]
+    pub fn embedded_control_plane(mut self, store: Arc<EmbeddedStore>) -> Self {
+        self.plane_store = Some(store);
+        self
+    }
+
+    /// Knows the other datacenters through a control plane of your own, instead of one in the store that `control_plane.kind`
+    /// names. The same in all datacenters.
+    #[must_use]
+    pub fn control_plane(mut self, plane: Arc<dyn ControlPlane>) -> Self {
+        self.plane = Some(plane);
         self
     }
 
@@ -125,6 +155,19 @@ impl Builder {
     pub fn leader(mut self, rule: impl LeaderProvider) -> Self {
         self.leader = Some(LeaderRule::own(rule));
         self
+    }
+
+    /// Begins with this map of datacenters, `datacenter.name` being its own, for deployments without a control plane;
+    /// [`Node::show_datacenters`] replaces it.
+    #[must_use]
+    pub fn datacenters(self, map: DataCenterMap) -> Self {
+        self.add(|builder| builder.datacenters(map))
+    }
+
+    /// Says in which datacenters actors of type `A` may live, if there is more than one. Default: wherever they are found.
+    #[must_use]
+    pub fn reach<A: VirtualActor>(self, reach: Reach) -> Self {
+        self.add(|builder| builder.reach::<A>(reach))
     }
 
     /// Hosts actors of type `A`, each made by `Default`.
@@ -199,16 +242,39 @@ impl Builder {
             Some(transport) => Arc::new(env.with_transport(transport)),
             None => Arc::new(env),
         };
+        let settings_on = |store: String| {
+            node_settings(&settings, store).map_err(|error| {
+                let fault = Fault::Refused { message: error.to_string() };
+                origins.refuse(&["datacenter.name", "datacenter.labels"], fault)
+            })
+        };
+        if settings.cluster.is_client() {
+            let builder = NodeBuilder::without_directory(env)
+                .namespace(settings.namespace.as_str())
+                .settings(settings_on(String::new())?);
+            let builder = self.kinds.into_iter().fold(builder, |builder, add| add(builder));
+            return Ok(builder.start().await?);
+        }
         let backing = Backing::new(&settings, &origins, self.store, &env).await?;
-        let mut node = node_settings(&settings, backing.identity.clone());
+        let plane = match self.plane {
+            Some(plane) => Plane::given(plane),
+            None => Plane::new(&settings, &origins, self.plane_store, &env).await?,
+        };
+        let mut node = settings_on(backing.identity.clone())?;
         node.remote.serves_store = backing.is_served();
         node.membership.strategy = self.split_brain.unwrap_or(node.membership.strategy);
         node.membership.leader = self.leader.unwrap_or(node.membership.leader);
         let builder = NodeBuilder::new(env, Arc::clone(&backing.directory))
             .namespace(settings.namespace.as_str())
+            .tables(Arc::clone(&backing.tables))
             .state_store(self.states.unwrap_or_else(|| Arc::clone(&backing.states)))
             .settings(node);
-        let builder = backing.take_part(builder);
+        let homes = plane.is_some().then(|| Arc::clone(&backing.homes));
+        let builder = plane.take_part(backing.take_part(builder));
+        let builder = match homes {
+            Some(homes) => builder.homes(homes),
+            None => builder,
+        };
         let builder = self.kinds.into_iter().fold(builder, |builder, add| add(builder));
         Ok(builder.start().await?)
     }

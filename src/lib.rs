@@ -10,7 +10,8 @@
 //! - [`BuildNode::builder`] starts a [`Node`]; [`config`] says what it can be told, and which transport it uses
 //!   (cargo features `quic` and `tcp`) and which store (`etcd`, `nats` and `foundationdb`; one in memory is always there).
 //! - [`ActorRef`] sends; [`CallError::outcome`] tells a failed caller whether the handler may have run.
-//! - [`Lifecycle`] runs code when an actor comes and goes; [`Persistent`] keeps its state in between.
+//! - [`Lifecycle`] runs code when an actor comes and goes; [`Persistent`] keeps its state in between, and
+//!   [`Migrate`] takes it along when the actor moves to another node.
 
 mod builder;
 pub mod config;
@@ -25,18 +26,32 @@ pub use archipelago_protocol::activation::{DeactivateReason, Interleave};
 pub use archipelago_protocol::call::{CallError, Outcome, Queue};
 pub use archipelago_protocol::identity;
 pub use archipelago_protocol::message::{Codec, MessageFlags, TraceContext};
-pub use archipelago_protocol::placement::{ShardCount, ShardCountError};
+pub use archipelago_protocol::placement::{KindLayout, ShardCount, ShardCountError};
 pub use archipelago_protocol::time::Millis;
 pub use archipelago_protocol::watch::Termination;
 pub use archipelago_runtime::{
     AcceptedBy, Activation, ActorRef, BoxError, Call, CallOptions, DeadLetter, Event, EventStream,
-    InboundMessage, Lifecycle, MessageEnvelope, MessageRef, MessageTable, NameError, NamedActor, NamedRef,
-    NamedTable, Node, Notice, Persistent, RemoteDeadLetter, RemoteMessage, Saving, SendRemote, ShardEnvelope,
-    ShardRegion, Sharding, Spawned, StartError, StateError, StopError, SubscribeInbound, Subscription,
-    TransportActor, UntypedRef, VirtualActor, Watch, env, in_call, remaining,
+    InboundMessage, Lifecycle, MessageEnvelope, MessageRef, MessageTable, Migrate, NameError, NamedActor,
+    NamedRef, NamedTable, Node, Notice, Persistent, PlaceError, PlacedActor, RemoteDeadLetter, RemoteMessage,
+    Saving, SendRemote, ShardEnvelope, ShardRegion, Sharding, Spawned, StartError, StateError, StopError,
+    SubscribeInbound, Subscription, TransportActor, UntypedRef, VirtualActor, Watch, env, in_call, remaining,
 };
 pub use builder::{BuildNode, Builder};
 pub use error::Error;
+
+/// The datacenters as a node sees them, policies that choose among them, and what a control plane of your own must be. Its rules
+/// are the suite `control_plane_conformance` of `archipelago-backend-conformance`.
+pub mod datacenter {
+    pub use archipelago_protocol::contract::{
+        ControlPlane, ControlPlaneError, DataCenterEvent, DataCenterWatch, Epoch, Listing, Revision,
+    };
+    pub use archipelago_protocol::datacenter::{
+        ChooseDataCenter, DataCenterCandidate, DataCenterId, DataCenterInfo, DataCenterMap, DataCenterRecord,
+        DataCenterState, DataCenterTarget, DataCenterVersion, HomeByKey, MapEntry, NearestFirst, NoCandidate,
+        RegionFirst, TargetError, WantedDataCenter,
+    };
+    pub use archipelago_runtime::Reach;
+}
 
 /// What becomes of a move of a shard, and what a strategy of your own needs to know.
 pub mod handoff {
@@ -62,7 +77,23 @@ pub mod state {
 
 /// The embedded backend: a store in memory, for one process.
 pub mod embedded {
+    use std::num::NonZeroU64;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use archipelago_directory::{ControlPlaneConfig, StoreControlPlane};
     pub use archipelago_embedded::{EmbeddedConfig, EmbeddedStateStore, EmbeddedStore, state_store};
+    use archipelago_protocol::contract::ControlPlane;
+    use archipelago_protocol::time::Millis;
+    use archipelago_runtime::env::{EnvironmentTimer, HostEnvironment, Threads};
+
+    /// The control plane above an embedded store, with leases of `lease`: for nodes of several datacenters in one process.
+    pub fn control_plane(store: Arc<EmbeddedStore>, lease: Duration) -> Arc<dyn ControlPlane> {
+        let millis = Millis::from_duration(lease).0;
+        let config = ControlPlaneConfig { lease_ttl_ms: NonZeroU64::new(millis).unwrap_or(NonZeroU64::MIN) };
+        let timer = Arc::new(EnvironmentTimer(Arc::new(HostEnvironment::new(Threads::Current))));
+        Arc::new(StoreControlPlane::new(store, timer, config))
+    }
 }
 
 /// For the code that the macros write. No part of the public interface.

@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 
+use archipelago_protocol::datacenter::DataCenterInfoError;
+use archipelago_protocol::identity::NodeAddress;
 use archipelago_protocol::placement::{self, ChooseNode};
 use archipelago_protocol::time::Millis;
-use archipelago_runtime::{NodeSettings, RemoteSettings};
+use archipelago_runtime::{DataCenterSettings, NodeSettings, RemoteSettings};
 
-use crate::config::{Host, Idle, KindSettings, Placement, Settings, Size};
+use crate::config::{Host, Idle, KindSettings, Placement, Settings, Size, TransportSettings};
 
 /// What the runtime is told. `store` says which store the node's directory stands on.
-pub(crate) fn node_settings(settings: &Settings, store: String) -> NodeSettings {
+///
+/// # Errors
+///
+/// What is said about the datacenter is too much.
+pub(crate) fn node_settings(settings: &Settings, store: String) -> Result<NodeSettings, DataCenterInfoError> {
     let mut node = NodeSettings::default();
     node.name.clone_from(&settings.node.name);
     node.roles = settings.node.roles.iter().cloned().collect();
@@ -40,15 +46,21 @@ pub(crate) fn node_settings(settings: &Settings, store: String) -> NodeSettings 
     node.placement = strategy(settings.actors.placement);
     let own = |(kind, own): (&String, &KindSettings)| Some((kind.clone(), strategy(own.placement?)));
     node.placement_by_kind = settings.actors.kinds.iter().filter_map(own).collect();
-    let shards = |(kind, own): (&String, &KindSettings)| Some((kind.clone(), own.shards?));
-    node.shards_by_kind = settings.actors.kinds.iter().filter_map(shards).collect();
+    let layout = |(kind, own): (&String, &KindSettings)| Some((kind.clone(), own.layout()?));
+    node.layout_by_kind = settings.actors.kinds.iter().filter_map(layout).collect();
+    node.placement_cache = (&settings.actors.cache).into();
     let roles = |(kind, own): (&String, &KindSettings)| {
         Some((kind.clone(), own.roles.as_ref()?.iter().cloned().collect()))
     };
     node.roles_by_kind = settings.actors.kinds.iter().filter_map(roles).collect();
     node.sharding = (&settings.sharding).into();
-    node.remote = remote_settings(settings, store);
-    node
+    node.datacenter = datacenter_settings(settings)?;
+    node.discovery.on_stale = settings.datacenter.on_stale.lookup.into();
+    node.remote = remote_settings(settings, &node.datacenter, store);
+    node.reach = settings.actors.reach.map_or(node.reach, Into::into);
+    let reach = |(kind, own): (&String, &KindSettings)| Some((kind.clone(), own.reach?.into()));
+    node.reach_by_kind = settings.actors.kinds.iter().filter_map(reach).collect();
+    Ok(node)
 }
 
 fn strategy(placement: Placement) -> Arc<dyn ChooseNode> {
@@ -60,14 +72,30 @@ fn strategy(placement: Placement) -> Arc<dyn ChooseNode> {
     }
 }
 
+fn datacenter_settings(settings: &Settings) -> Result<DataCenterSettings, DataCenterInfoError> {
+    let own = &settings.datacenter;
+    let mut datacenter = DataCenterSettings::default();
+    datacenter.info = own.info()?;
+    datacenter.gateways = own.gateways.into();
+    datacenter.controller = own.controller(settings.control_plane.lease());
+    datacenter.stale_placement = own.on_stale.placement.into();
+    Ok(datacenter)
+}
+
 /// A node passes over entries with its own address, so that all nodes can have the same list.
-fn remote_settings(settings: &Settings, store: String) -> RemoteSettings {
+fn remote_settings(settings: &Settings, datacenter: &DataCenterSettings, store: String) -> RemoteSettings {
     let (cluster, transport, lanes) = (&settings.cluster, &settings.transport, &settings.lanes);
     let placed = cluster.placed.iter().filter(|(_, address)| !transport.is_own(address));
     let mut remote = RemoteSettings::default();
     remote.cluster.clone_from(&cluster.name);
-    remote.datacenter.clone_from(&cluster.datacenter);
+    remote.datacenter = datacenter.info.id().to_string();
     remote.bind = transport.bind.clone();
+    if cluster.is_client() && transport.bind == TransportSettings::default().bind {
+        // A client is dialled by nobody; several may run on one machine.
+        remote.bind = anywhere();
+    }
+    remote.contacts.clone_from(&cluster.contacts);
+    remote.clients = bound(cluster.clients.get());
     remote.advertise = transport.advertise.as_ref().map(Host::to_string);
     remote.peers = cluster.peers.iter().filter(|address| !transport.is_own(address)).cloned().collect();
     remote.placed = placed.map(|(kind, address)| (kind.clone(), address.clone())).collect();
@@ -83,6 +111,11 @@ fn remote_settings(settings: &Settings, store: String) -> RemoteSettings {
     remote.handshake_limit = Millis::from_duration(lanes.handshake_limit);
     remote.parked = bound(lanes.parked.get());
     remote
+}
+
+/// A port that the machine chooses, reached by all ways.
+fn anywhere() -> NodeAddress {
+    NodeAddress::new("0.0.0.0", 0).expect("a plain address is valid")
 }
 
 fn bound(count: u32) -> usize {
@@ -106,6 +139,7 @@ mod tests {
     use archipelago_protocol::identity::NodeAddress;
     use archipelago_protocol::link::Overflow;
     use archipelago_protocol::membership::{LeaderRule, SplitStrategy};
+    use archipelago_protocol::placement::{KindLayout, ShardCount};
 
     use super::*;
     use crate::config::Loader;
@@ -118,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_defaults_are_those_of_the_runtime_but_for_the_port() {
-        let mut node = node_settings(&Settings::default(), String::new());
+        let mut node = node_settings(&Settings::default(), String::new()).unwrap();
         assert_eq!(node.remote.bind, NodeAddress::new("127.0.0.1", 4710).unwrap());
         node.remote.bind = RemoteSettings::default().bind;
         assert_eq!(format!("{node:?}"), format!("{:?}", NodeSettings::default()));
@@ -138,11 +172,15 @@ mod tests {
             ("membership.leader", "oldest"),
             ("actors.placement", "least-loaded"),
             ("actors.kinds.Cart.placement", "local"),
+            ("actors.kinds.Guest.divided", "actors"),
+            ("actors.cache.entries", "7"),
+            ("actors.cache.idle", "9s"),
+            ("actors.cache.watch", "true"),
             ("actors.kinds.Cart.shards", "100"),
             ("actors.kinds.Cart.roles", "shop, web"),
             ("node.roles", "web"),
         ]);
-        let mut node = node_settings(&settings, String::new());
+        let mut node = node_settings(&settings, String::new()).unwrap();
         let membership = &node.membership;
         assert_eq!((membership.gossip_period, membership.stable_after), (Millis(2_000), Millis(7_000)));
         let heartbeat = membership.heartbeat;
@@ -152,8 +190,14 @@ mod tests {
         assert_eq!(membership.leader, LeaderRule::Oldest);
         assert_eq!(format!("{:?}", node.placement_of("Account")), "LeastLoaded");
         assert_eq!(format!("{:?}", node.placement_of("Cart")), "Local");
-        assert_eq!(node.layout_of("Cart").shards().get(), 100);
-        assert_eq!(node.layout_of("Account").shards().get(), 256);
+        assert_eq!(node.layout_of("Cart"), KindLayout::sharded(ShardCount::new(100).unwrap()));
+        assert_eq!(node.layout_of("Guest"), KindLayout::Actor);
+        assert_eq!(
+            (node.placement_cache.limits.entries, node.placement_cache.limits.idle),
+            (7, Millis(9_000))
+        );
+        assert!(node.placement_cache.watch);
+        assert_eq!(node.layout_of("Account"), KindLayout::default());
         assert!(node.may_host("Cart") && node.may_host("Account"));
         node.roles.clear();
         assert!(!node.may_host("Cart") && node.may_host("Account"));
@@ -166,7 +210,7 @@ mod tests {
             ("sharding.strategy", "weigh-load"),
             ("sharding.moves_per_round", "3"),
         ]);
-        let sharding = node_settings(&settings, String::new()).sharding;
+        let sharding = node_settings(&settings, String::new()).unwrap().sharding;
         assert_eq!((sharding.rebalance, sharding.limits.per_round), (false, 3));
         assert_eq!(format!("{:?}", sharding.strategy_of("Cart")), "WeighLoad { slack: 25 }");
     }
@@ -179,7 +223,8 @@ mod tests {
             ("transport.bind", "0.0.0.0:5000"),
             ("transport.advertise", "node-1"),
             ("cluster.name", "shop"),
-            ("cluster.datacenter", "east"),
+            ("datacenter.name", "east"),
+            ("datacenter.region", "eu"),
             ("lanes.bytes", "1 MiB"),
             ("lanes.calls", "2"),
             ("lanes.window", "3 MiB"),
@@ -193,7 +238,7 @@ mod tests {
         ]);
         let mut expected = RemoteSettings::default();
         expected.cluster = "shop".to_owned();
-        expected.datacenter = "east".to_owned();
+        expected.datacenter = "eu.east".to_owned();
         expected.bind = "0.0.0.0:5000".parse().unwrap();
         expected.advertise = Some("node-1".to_owned());
         expected.store = "s".to_owned();
@@ -207,7 +252,7 @@ mod tests {
         expected.overflow = Overflow::DropOldest;
         expected.parked = 7;
         expected.handshake_limit = Millis(8_000);
-        assert_eq!(node_settings(&settings, "s".to_owned()).remote, expected);
+        assert_eq!(node_settings(&settings, "s".to_owned()).unwrap().remote, expected);
     }
 
     #[test]
@@ -221,9 +266,39 @@ mod tests {
             ("cluster.placed.Account", "node-1:4710"),
             ("cluster.placed.Cart", "node-2:4710"),
         ]);
-        let remote = node_settings(&settings, String::new()).remote;
+        let remote = node_settings(&settings, String::new()).unwrap().remote;
         let address = |text: &str| text.parse::<NodeAddress>().unwrap();
         assert_eq!(remote.peers, [address("node-2:4710"), address("node-1:4711")]);
         assert_eq!(remote.placed, [("Cart".to_owned(), address("node-2:4710"))].into());
+    }
+
+    #[test]
+    fn what_is_said_about_the_datacenter_reaches_the_runtime() {
+        let settings = loaded(&[
+            ("transport.kind", "tcp"),
+            ("transport.insecure", "true"),
+            ("transport.bind", "127.0.0.1:5000"),
+            ("datacenter.id", "north"),
+            ("datacenter.labels.tier", "prod"),
+            ("datacenter.endpoints", "gate:4710"),
+            ("datacenter.gateways", "leader"),
+            ("datacenter.heartbeat", "2s"),
+            ("datacenter.on_stale.lookup", "fail"),
+            ("datacenter.on_stale.placement", "proceed"),
+            ("control_plane.kind", "embedded"),
+            ("control_plane.lease_ttl", "6s"),
+            ("actors.kinds.Cart.reach", "home"),
+        ]);
+        let node = node_settings(&settings, String::new()).unwrap();
+        let own = &node.datacenter;
+        assert_eq!((own.info.id().as_str(), node.remote.datacenter.as_str()), ("north", "north"));
+        assert_eq!(own.info.labels().get("tier").map(String::as_str), Some("prod"));
+        assert_eq!(own.info.endpoints(), ["gate:4710".parse::<NodeAddress>().unwrap()]);
+        assert_eq!(own.gateways, archipelago_runtime::Gateways::Leader);
+        assert_eq!((own.controller.heartbeat, own.controller.lease_ttl), (Millis(2_000), Millis(6_000)));
+        use archipelago_protocol::datacenter::OnStale;
+        assert_eq!((node.discovery.on_stale, own.stale_placement), (OnStale::Fail, OnStale::Proceed));
+        let reaches = ["Cart", "Account"].map(|kind| format!("{:?}", node.reach_of(kind)));
+        assert_eq!(reaches, ["Home(HomeByKey)", "Discover"]);
     }
 }

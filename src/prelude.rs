@@ -4,6 +4,6 @@ pub use actix::prelude::*;
 
 pub use crate::{
     Activation, ActorRef, BoxError, BuildNode, Call, CallError, CallOptions, DeactivateReason, Lifecycle,
-    MessageFlags, MessageRef, NamedActor, NamedRef, Node, Persistent, RemoteMessage, StateError, UntypedRef,
-    VirtualActor, in_call, remote,
+    MessageFlags, MessageRef, Migrate, NamedActor, NamedRef, Node, Persistent, RemoteMessage, StateError,
+    UntypedRef, VirtualActor, in_call, remote,
 };

@@ -1,5 +1,6 @@
 //! The store behind the directory, and how nodes know that they share one.
 
+mod control_plane;
 #[cfg(feature = "etcd")]
 mod etcd;
 #[cfg(feature = "foundationdb")]
@@ -13,11 +14,16 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock};
 
-use archipelago_directory::{Store, StoreDirectory, StoreStateStore, Timer};
+pub(crate) use control_plane::Plane;
+
+use archipelago_directory::{
+    Store, StoreDirectory, StoreHomes, StoreRoutingTable, StoreStateStore, StoredTables, Timer,
+};
 use archipelago_embedded::{CarryError, Courier, EmbeddedConfig, EmbeddedStore, ServedStore, StoreServer};
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::contract::{Directory, StateStore};
+use archipelago_protocol::contract::{Directory, Homes, StateStore};
 use archipelago_protocol::identity::{NodeAddress, NodeId};
+use archipelago_protocol::ranges::TableSource;
 use archipelago_protocol::session::times;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::{Environment, EnvironmentTimer};
@@ -34,6 +40,10 @@ pub(crate) struct Backing {
     pub(crate) directory: Arc<dyn Directory>,
     /// Where its persistent actors keep their states, unless the user has another place for them.
     pub(crate) states: Arc<dyn StateStore>,
+    /// The tables of range-partitioned kinds.
+    pub(crate) tables: Arc<dyn TableSource>,
+    /// Where it is written which actors were placed in which datacenter.
+    pub(crate) homes: Arc<dyn Homes>,
     /// What members tell each other about their store; they refuse each other unless it is the same.
     pub(crate) identity: String,
     part: Part,
@@ -105,7 +115,10 @@ impl Backing {
 
     fn on(store: Arc<dyn Store>, timer: Arc<dyn Timer>, identity: String, part: Part) -> Self {
         let states = Arc::new(StoreStateStore::new(Arc::clone(&store)));
-        Self { directory: Arc::new(StoreDirectory::new(store, timer)), states, identity, part }
+        let homes = Arc::new(StoreHomes::new(Arc::clone(&store)));
+        let tables = StoreRoutingTable::new(Arc::clone(&store), Arc::clone(&timer));
+        let tables = Arc::new(StoredTables::new(Arc::new(tables)));
+        Self { directory: Arc::new(StoreDirectory::new(store, timer)), states, tables, homes, identity, part }
     }
 
     /// Serves the node's own store. It grants nothing until whatever an earlier process granted has run out.
@@ -131,7 +144,8 @@ impl Backing {
     fn joined(address: NodeAddress, timer: Arc<dyn Timer>) -> Self {
         let connector = Connector::new();
         let identity = format!("{SERVED_AT}{address}");
-        let courier = Arc::new(OverTheNetwork { connector: connector.clone(), address });
+        let courier =
+            Arc::new(OverTheNetwork { connector: connector.clone(), address, service: STORE_SERVICE });
         let store = ServedStore::new(courier, Arc::clone(&timer));
         let node = connector.clone();
         store.on_new_instance(Box::new(move || node.give_up("the served store was started anew")));
@@ -167,13 +181,15 @@ impl Service for ServesStore {
 struct OverTheNetwork {
     connector: Connector,
     address: NodeAddress,
+    /// The number of the service that answers there.
+    service: u16,
 }
 
 impl Courier for OverTheNetwork {
     fn carry(&self, request: Bytes, timeout: Millis) -> BoxFuture<'static, Result<Bytes, CarryError>> {
-        let (connector, address) = (self.connector.clone(), self.address.clone());
+        let (connector, address, service) = (self.connector.clone(), self.address.clone(), self.service);
         Box::pin(async move {
-            let answer = connector.ask(address, STORE_SERVICE, request, timeout).await;
+            let answer = connector.ask(address, service, request, timeout).await;
             answer.map_err(|error| match error {
                 AskError::NotSent { reason } => CarryError::NotSent { reason },
                 other => CarryError::Unknown { reason: other.to_string() },

@@ -51,6 +51,7 @@ fn every_sample_loads() {
         "embedded.toml",
         "etcd.toml",
         "foundationdb.toml",
+        "multidc.toml",
         "nats.toml",
         "quic.toml",
         "tcp-insecure.toml",
@@ -74,6 +75,18 @@ fn etcd_sample_differs_from_the_defaults_of_its_backend_only_in_names() {
     expected.kind = BackendKind::Etcd;
     expected.etcd.prefix = "/shop".to_owned();
     assert_eq!(settings.backend, expected);
+}
+
+#[cfg(all(feature = "etcd", feature = "tcp"))]
+#[test]
+fn multidc_sample_keeps_directory_and_registry_apart_and_says_its_lease() {
+    use archipelago::config::ControlPlaneKind;
+    let settings = load("multidc.toml");
+    let plane = &settings.control_plane;
+    assert_eq!(plane.kind, ControlPlaneKind::In(BackendKind::Etcd));
+    assert_eq!(plane.lease_ttl, Some(std::time::Duration::from_secs(30)));
+    assert_ne!(plane.etcd.prefix, settings.backend.etcd.prefix);
+    assert_eq!(settings.datacenter.labels.get("tier").map(String::as_str), Some("prod"));
 }
 
 /// Everything in it but the feature is right, also in a build that cannot use it.
@@ -135,6 +148,7 @@ fn tcp_sample_is_insecure_in_so_many_words_and_stays_on_loopback() {
 fn in_this_build(sample: &str) -> bool {
     let optional = [
         ("etcd.toml", cfg!(feature = "etcd")),
+        ("multidc.toml", cfg!(feature = "etcd")),
         ("foundationdb.toml", cfg!(feature = "foundationdb")),
         ("nats.toml", cfg!(feature = "nats")),
     ];

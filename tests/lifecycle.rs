@@ -32,7 +32,7 @@ async fn a_ref_activates_nothing_and_the_first_message_does() {
     node.stop().await.unwrap();
 }
 
-/// Proves: R269, R272, R253
+/// Proves: R253, R266, R269, R271, R272
 #[actix::test]
 async fn concurrent_first_messages_activate_once_and_all_wait_for_it() {
     let log = Log::default();

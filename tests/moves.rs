@@ -82,7 +82,7 @@ fn living_on(homes: &[u64], node: &Node) -> usize {
     homes.iter().filter(|home| **home == node.id().as_u64()).count()
 }
 
-/// Proves: R286, R287, R302
+/// Proves: R144, R286, R287, R302, R470, R482
 #[actix::test]
 async fn a_node_that_joins_later_gets_its_share_and_nobody_notices_but_by_the_place() {
     let (first, second) = two_nodes("true").await;

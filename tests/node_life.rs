@@ -71,7 +71,7 @@ async fn the_life_of_a_node_shows_in_its_events() {
     assert_eq!(events.next().await, Some(Notice::Event(Event::NodeStopping { node: node.id() })));
 }
 
-/// Proves: R26, R27, R29, R21
+/// Proves: R21, R26, R27, R28, R29
 #[actix::test]
 async fn a_node_id_is_drawn_anew_and_stays_for_life() {
     let log = Log::default();

@@ -1,18 +1,19 @@
 //! Kinds with settings of their own, regions that take envelopes, and actors of which a cluster has one.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 mod support;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use archipelago::config::Loader;
 use archipelago::embedded::EmbeddedStore;
-use archipelago::identity::{ActorId, NodeId};
+use archipelago::identity::{ActorId, NodeId, OwnedKey};
 use archipelago::membership::MemberStatus;
 use archipelago::prelude::*;
-use archipelago::{Builder, Error, Millis, ShardCount, ShardEnvelope, Sharding, StartError};
+use archipelago::{Builder, Error, KindLayout, Millis, ShardCount, ShardEnvelope, Sharding, StartError};
+use archipelago_directory::{Read, Store, owner_id};
 use support::eventually;
 
 /// Adds something; answers with the sum and the node.
@@ -131,7 +132,7 @@ async fn envelopes_reach_the_entities_that_they_name() {
     node.stop().await.unwrap();
 }
 
-/// Proves: R282
+/// Proves: R282, R288, R293, R294
 #[actix::test]
 async fn a_region_reaches_entities_wherever_they_live() {
     let store = store();
@@ -141,15 +142,50 @@ async fn a_region_reaches_entities_wherever_they_live() {
         first.members().iter().filter(|member| member.status == MemberStatus::Up).count() == 2
     })
     .await;
-    let region = first.region::<Counter>();
-    let mut homes = BTreeSet::new();
-    for entity in 0..64 {
-        let envelope = ShardEnvelope::new(format!("entity-{entity}"), Add(1));
-        homes.insert(region.send(envelope).await.unwrap().unwrap().1);
+    let both = [first.id().as_u64(), second.id().as_u64()];
+    for (round, node) in (1..).zip([&first, &second]) {
+        let (region, mut homes) = (node.region::<Counter>(), BTreeSet::new());
+        for entity in 0..64 {
+            let envelope = ShardEnvelope::new(format!("entity-{entity}"), Add(1));
+            let (sum, home) = region.send(envelope).await.unwrap().unwrap();
+            assert_eq!(sum, round, "entity {entity} is the same through the region of either node");
+            homes.insert(home);
+        }
+        assert_eq!(homes, both.into(), "here and there");
     }
-    assert_eq!(homes, [first.id().as_u64(), second.id().as_u64()].into());
     second.stop().await.unwrap();
     first.stop().await.unwrap();
+}
+
+/// Proves: R283
+#[actix::test]
+async fn the_leader_keeps_the_shards_in_balance_and_another_node_after_it_has_gone() {
+    let store = store();
+    let coordinator = async || {
+        let id = owner_id(&OwnedKey::role("shard-coordinator").unwrap());
+        store.get(&id, Read::Linearizable).await.unwrap().and_then(|record| record.tag)
+    };
+    let is = async |node: &Node| {
+        let begun = Instant::now();
+        while coordinator().await != Some(node.id().to_string()) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "nobody keeps the shards in balance");
+            actix::clock::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    // Ports are chosen by the system: by address either of the two might lead.
+    let hosting = || node(&store).set("membership.leader", "oldest").shard(Sharding::new(Counter::made));
+    let first = hosting().start().await.unwrap();
+    is(&first).await;
+    let second = hosting().start().await.unwrap();
+    eventually("both take part", || {
+        first.members().iter().filter(|member| member.status == MemberStatus::Up).count() == 2
+    })
+    .await;
+    assert_eq!((first.leader(), coordinator().await), (Some(first.id()), Some(first.id().to_string())));
+    first.stop().await.unwrap();
+    is(&second).await;
+    assert_eq!(second.leader(), Some(second.id()));
+    second.stop().await.unwrap();
 }
 
 /// Envelopes of one sender to one entity are handled in the order in which they were sent.
@@ -172,7 +208,8 @@ async fn a_node_that_divides_a_kind_differently_does_not_start() {
     let first = node(&store).shard(Sharding::new(Counter::made).shards(shards(100))).start().await.unwrap();
     let refused = node(&store).shard(Sharding::new(Counter::made)).start().await.unwrap_err();
     let Error::Start(StartError::Layout { kind, ours, theirs }) = refused else { panic!("{refused}") };
-    assert_eq!((kind.as_str(), ours.shards().get(), theirs.shards().get()), ("Counter", 256, 100));
+    assert_eq!((kind.as_str(), ours), ("Counter", KindLayout::default()));
+    assert_eq!(theirs, KindLayout::sharded(shards(100)));
     let refused = node(&store).remote_actor::<Counter>().start().await.unwrap_err();
     assert!(matches!(refused, Error::Start(StartError::Layout { .. })), "senders count, too: {refused}");
     let told = node(&store).set("actors.kinds.Counter.shards", "100").remote_actor::<Counter>();

@@ -123,8 +123,10 @@ impl Environment for SimEnvironment {
     }
 
     fn oddly(&self, what: Oddity) -> bool {
+        // Few shards move, compared with what else may be odd.
+        let times = if what == Oddity::SlowParcel { 10 } else { 1 };
         let odd = self.odd_per_mille > 0
-            && self.odds.lock().unwrap_or_else(PoisonError::into_inner).chance(self.odd_per_mille);
+            && self.odds.lock().unwrap_or_else(PoisonError::into_inner).chance(self.odd_per_mille * times);
         if odd {
             note(what);
         }
@@ -182,6 +184,7 @@ fn note(what: Oddity) {
         Oddity::ClaimUnanswered => sometimes!("answer to a claim lost"),
         Oddity::BeatUnanswered => sometimes!("answer to a beat lost"),
         Oddity::SlowActivation => sometimes!("activation held up"),
+        Oddity::SlowParcel => sometimes!("state held up on its way"),
         Oddity::WatchBreaks => sometimes!("watch broken"),
         _ => {}
     }

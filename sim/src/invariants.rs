@@ -55,6 +55,15 @@ pub enum Invariant {
     EndedNeverComesBack,
     /// Once nothing is wrong any more, every node soon sees all nodes up and answering, and the same leader.
     ViewsConverge,
+    /// After a shard's new owner has started anything, nobody starts anything there under an older generation.
+    ShardHasOneOwner,
+    /// What one sender sends to one actor starts in the order of sending, also if the actor moves in between.
+    HandoffKeepsOrder,
+    /// In a run in which nothing is wrong, shards that move lose no message.
+    NoMessageLostWithoutFault,
+    /// An actor that gets state along with its shard gets all that its last activation had, and one whose shard came with
+    /// its state does not start without it.
+    MigratedStateIsComplete,
 }
 
 impl Invariant {
@@ -123,6 +132,14 @@ impl Invariant {
         Self::ViewsConverge,
     ];
 
+    /// Those that the workload of a cluster looks at whose shards move, besides those of [`CLUSTER`](Self::CLUSTER).
+    pub const HANDOFF: &[Self] = &[
+        Self::ShardHasOneOwner,
+        Self::HandoffKeepsOrder,
+        Self::NoMessageLostWithoutFault,
+        Self::MigratedStateIsComplete,
+    ];
+
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -149,6 +166,10 @@ impl Invariant {
             Self::EndedSessionIsSilent => "ended_session_is_silent",
             Self::EndedNeverComesBack => "ended_never_comes_back",
             Self::ViewsConverge => "views_converge",
+            Self::ShardHasOneOwner => "shard_has_one_owner",
+            Self::HandoffKeepsOrder => "handoff_keeps_order",
+            Self::NoMessageLostWithoutFault => "no_message_lost_without_fault",
+            Self::MigratedStateIsComplete => "migrated_state_is_complete",
         }
     }
 }

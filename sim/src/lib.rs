@@ -75,4 +75,4 @@ pub use remote::run_remote_seed;
 pub use seeds::for_each_seed;
 pub use sometimes::{CLUSTER_POINTS, HANDOFF_POINTS, POINTS, REMOTE_POINTS, is_point, note_point};
 pub use sweep::{Sweep, Workload};
-pub use world::{Run, Simulation, World, bind_of};
+pub use world::{Run, SimControlPlane, Simulation, World, bind_of};

@@ -121,7 +121,7 @@ pub const REMOTE_POINTS: [&str; 17] = [
 ];
 
 /// Every place that a sweep of a cluster must have reached.
-pub const CLUSTER_POINTS: [&str; 21] = [
+pub const CLUSTER_POINTS: [&str; 24] = [
     "activation held up",
     "answer to a beat lost",
     "answer to a claim lost",
@@ -129,6 +129,8 @@ pub const CLUSTER_POINTS: [&str; 21] = [
     "dials failed under load",
     "late write applied to a cluster",
     "live lease lost by the store",
+    "known place followed to its change",
+    "known place given up",
     "message returned by a leaving node",
     "node killed as it left",
     "node killed at its start",
@@ -140,17 +142,22 @@ pub const CLUSTER_POINTS: [&str; 21] = [
     "session lost under load",
     "shard placed by request of another node",
     "shard taken over after a crash",
+    "single actor given up",
     "store slow and then away",
     "watch broken",
     "ways slow under load",
 ];
 
 /// Every place that a sweep with shards that move must have reached.
-pub const HANDOFF_POINTS: [&str; 6] = [
+pub const HANDOFF_POINTS: [&str; 10] = [
     "node crashed while a shard of it moved",
     "node left under load",
     "order refused",
     "shard moved under load",
     "shard stayed",
+    "shard stayed and was ordered again",
+    "state held up on its way",
+    "state taken along",
+    "state taken back",
     "target crashed while a shard came",
 ];

@@ -10,7 +10,7 @@ use archipelago_runtime::NodeSettings;
 use archipelago_sim::{Simulation, Workload, World};
 use common::{Counter, Tick};
 
-/// Proves: R298, R303, R304, R307, R308, R309
+/// Proves: R298, R303, R304, R306, R307, R308, R309, R310
 #[test]
 fn shards_move_under_load_and_every_promise_holds() {
     common::holds(Workload::Handoff, 60, LENGTH);

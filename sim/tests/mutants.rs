@@ -134,12 +134,29 @@ fn first_violation(run: fn(u64, Duration) -> Outcome) -> Option<(u64, Violation)
 }
 
 /// What falls first when two nodes serve the same.
-const TWO_OWNERS: &[Invariant] =
-    &[Invariant::ServerIsRecorded, Invariant::AtMostOneActivation, Invariant::GenerationGrows];
+const TWO_OWNERS: &[Invariant] = &[
+    Invariant::ServerIsRecorded,
+    Invariant::AtMostOneActivation,
+    Invariant::GenerationGrows,
+    Invariant::ShardHasOneOwner,
+];
+
+/// What falls first when messages disappear.
+const LOST: &[Invariant] = &[
+    Invariant::NoMessageLostWithoutFault,
+    Invariant::NoAcceptedMessageLost,
+    Invariant::StartedIsTrue,
+    Invariant::CompletionExactlyOnce,
+];
 
 #[test]
 fn a_claim_without_an_answer_that_serves_is_found() {
     is_found_in_a_cluster(Mutant::ServeWithoutGrant, TWO_OWNERS);
+}
+
+#[test]
+fn a_record_that_is_released_while_its_actor_is_still_served_is_found() {
+    is_found_in_a_cluster(Mutant::ReleasesUnsealed, TWO_OWNERS);
 }
 
 #[test]
@@ -149,8 +166,41 @@ fn a_shard_that_is_served_again_although_its_transfer_may_land_is_found() {
 
 #[test]
 fn messages_dropped_with_a_shard_that_moves_are_found() {
-    let lost = [Invariant::NoAcceptedMessageLost, Invariant::StartedIsTrue, Invariant::CompletionExactlyOnce];
-    is_found_by_moves(Mutant::LetGoDropsInbox, &lost);
+    is_found_by_moves(Mutant::LetGoDropsInbox, LOST);
+}
+
+#[test]
+fn messages_dropped_by_a_node_that_is_not_the_owner_are_found() {
+    // Whoever is never answered may show first as somebody who is not reached any more.
+    let mut shows_as = LOST.to_vec();
+    shows_as.push(Invariant::HealsAfterFaults);
+    is_found_by_moves(Mutant::DropWhenNotOwner, &shows_as);
+}
+
+#[test]
+fn a_shard_that_moves_before_its_actors_have_ended_is_found() {
+    is_found_by_moves(Mutant::ReleaseBeforeQuiet, TWO_OWNERS);
+}
+
+#[test]
+fn a_sender_that_waits_for_no_settling_is_found() {
+    let found = [Invariant::FifoPerSender, Invariant::HandoffKeepsOrder, Invariant::HealsAfterFaults];
+    is_found_by_moves(Mutant::SwitchAtOnce, &found);
+}
+
+#[test]
+fn state_taken_while_a_handler_runs_is_found() {
+    is_found_by_moves(Mutant::ParcelBeforeQuiet, &[Invariant::MigratedStateIsComplete]);
+}
+
+#[test]
+fn a_shard_that_moves_before_its_state_has_arrived_is_found() {
+    is_found_by_moves(Mutant::ParcelNoAck, &[Invariant::MigratedStateIsComplete]);
+}
+
+#[test]
+fn state_that_is_used_whichever_move_it_came_by_is_found() {
+    is_found_by_moves(Mutant::ParcelAnyMove, &[Invariant::MigratedStateIsComplete]);
 }
 
 #[test]
@@ -211,6 +261,7 @@ fn a_cluster_in_which_nobody_monitors_is_found() {
     is_found_in_a_cluster(Mutant::NobodyMonitors, &[Invariant::HealsAfterFaults]);
 }
 
+/// Proves: R463
 #[test]
 fn a_route_that_is_never_looked_up_again_is_found() {
     is_found_in_a_cluster(

@@ -8,8 +8,10 @@ use archipelago_protocol::time::Millis;
 use humantime_serde::re::humantime::format_duration;
 
 use super::backend::{BackendKind, Presence};
+use super::control_plane::ControlPlaneKind;
 use super::lanes::SMALLEST_FRAME;
-use super::settings::Settings;
+use super::placement::Divided;
+use super::settings::{KindSettings, Settings};
 use super::size::Size;
 use super::transport::TransportKind;
 
@@ -31,6 +33,38 @@ pub enum Conflict {
         /// The feature.
         feature: &'static str,
     },
+    /// The control plane is in a store that is not in this build. Switch its cargo feature on.
+    #[error("{:?} needs archipelago's cargo feature `{feature}`", kind.to_string())]
+    ControlPlaneNotBuilt {
+        /// Which one.
+        kind: BackendKind,
+        /// The feature.
+        feature: &'static str,
+    },
+    /// How long a datacenter counts as active has to be said: there is no value that is right everywhere.
+    #[error(
+        "a control plane in {kind} has to be told how long the lease of a datacenter is, such as \"30s\""
+    )]
+    LeaseMissing {
+        /// The store.
+        kind: BackendKind,
+    },
+    /// One or two late heartbeats would end the lease.
+    #[error(
+        "a lease of {} is shorter than 3 heartbeats of {}: at least {} is needed",
+        format_duration(*ttl),
+        format_duration(*heartbeat),
+        format_duration(heartbeat.saturating_mul(3))
+    )]
+    LeaseTooShort {
+        /// The lease of a datacenter.
+        ttl: Duration,
+        /// The time between two heartbeats.
+        heartbeat: Duration,
+    },
+    /// A control plane is served or joined.
+    #[error("a node serves its own control plane or joins that of another: leave out one of serve and join")]
+    ControlPlaneServeAndJoin,
     /// Only the embedded store is served and joined; others are reached by all nodes anyway.
     #[error("only the embedded store can be served, joined or handed over, and backend.kind is {:?}", kind.to_string())]
     EmbeddedOnly {
@@ -104,9 +138,23 @@ pub enum Conflict {
         /// The key.
         key: &'static str,
     },
+    /// A light client is no member.
+    #[error(
+        "a light client is no member: leave out this or cluster.contacts (ARCHIPELAGO_CLUSTER__CONTACTS)"
+    )]
+    NotForClients {
+        /// The key.
+        key: &'static str,
+    },
     /// A node that serves its store cannot use that of another.
     #[error("a node serves its own store or joins that of another: leave out one of serve and join")]
     ServeAndJoin,
+    /// A kind has shards, or its actors have records of their own.
+    #[error("kind {kind} is divided into single actors, which excludes actors.kinds.{kind}.shards")]
+    SinglesHaveNoShards {
+        /// The kind.
+        kind: String,
+    },
     /// Ordinary messages would not fit into a frame.
     #[error("a frame of {frame} is too small: at least {SMALLEST_FRAME} is needed")]
     FrameTooSmall {
@@ -135,8 +183,10 @@ impl Conflict {
             Self::in_bind(settings),
             Self::in_embedded(settings),
             Self::in_lanes(settings),
+            Self::in_kinds(settings),
         ];
-        let more = Self::embedded_only(settings).into_iter().chain(Self::without_transport(settings));
+        let more = Self::in_control_plane(settings).into_iter().chain(Self::embedded_only(settings));
+        let more = more.chain(Self::without_transport(settings)).chain(Self::in_client(settings));
         rules.into_iter().flatten().chain(more).collect()
     }
 
@@ -145,6 +195,10 @@ impl Conflict {
         match self {
             Self::NotBuilt { .. } | Self::NoCertificates { .. } => vec!["transport.kind"],
             Self::BackendNotBuilt { .. } => vec!["backend.kind"],
+            Self::ControlPlaneNotBuilt { .. } => vec!["control_plane.kind"],
+            Self::LeaseMissing { .. } => vec!["control_plane.lease_ttl"],
+            Self::LeaseTooShort { .. } => vec!["control_plane.lease_ttl", "datacenter.heartbeat"],
+            Self::ControlPlaneServeAndJoin => vec!["control_plane.embedded.join"],
             Self::EmbeddedOnly { key, .. } => vec![*key],
             Self::SettleTooShort { .. } => vec!["backend.nats.settle", "session.ttl"],
             Self::InsecureQuic | Self::InsecureWithCertificates => vec!["transport.insecure"],
@@ -153,8 +207,9 @@ impl Conflict {
             }
             Self::DevelopmentWithFiles => vec!["transport.development"],
             Self::AdvertiseNeeded { .. } => vec!["transport.bind"],
-            Self::NeedsTransport { key } => vec![*key],
+            Self::NeedsTransport { key } | Self::NotForClients { key } => vec![*key],
             Self::ServeAndJoin => vec!["backend.embedded.join"],
+            Self::SinglesHaveNoShards { .. } => vec!["actors.kinds"],
             Self::FrameTooSmall { .. } => vec!["lanes.frame"],
             Self::LargestBelowFrame { .. } => vec!["lanes.largest", "lanes.frame"],
         }
@@ -166,6 +221,25 @@ impl Conflict {
             Presence::BuiltIn | Presence::Built(_) => None,
             Presence::NotBuilt(feature) => Some(Self::BackendNotBuilt { kind, feature }),
         }
+    }
+
+    fn in_control_plane(settings: &Settings) -> Vec<Self> {
+        let plane = &settings.control_plane;
+        let ControlPlaneKind::In(kind) = plane.kind else { return Vec::new() };
+        let feature = match kind.presence() {
+            Presence::BuiltIn | Presence::Built(_) => None,
+            Presence::NotBuilt(feature) => Some(feature),
+        };
+        let embedded = kind == BackendKind::Embedded;
+        let (ttl, heartbeat) = (plane.lease(), settings.datacenter.heartbeat);
+        let both = plane.embedded.serve && plane.embedded.join.is_some();
+        let rules = [
+            feature.map(|feature| Self::ControlPlaneNotBuilt { kind, feature }),
+            (!embedded && plane.lease_ttl.is_none()).then_some(Self::LeaseMissing { kind }),
+            (ttl < heartbeat.saturating_mul(3)).then_some(Self::LeaseTooShort { ttl, heartbeat }),
+            (embedded && both).then_some(Self::ControlPlaneServeAndJoin),
+        ];
+        rules.into_iter().flatten().collect()
     }
 
     fn in_settle(settings: &Settings) -> Option<Self> {
@@ -188,7 +262,9 @@ impl Conflict {
 
     fn in_bind(settings: &Settings) -> Option<Self> {
         let transport = &settings.transport;
-        transport.hides().then(|| Self::AdvertiseNeeded { bind: transport.bind.clone() })
+        // Nobody dials a client.
+        let hides = transport.hides() && !settings.cluster.is_client();
+        hides.then(|| Self::AdvertiseNeeded { bind: transport.bind.clone() })
     }
 
     fn in_embedded(settings: &Settings) -> Option<Self> {
@@ -204,6 +280,24 @@ impl Conflict {
         (largest < frame).then_some(Self::LargestBelowFrame { largest, frame })
     }
 
+    fn in_kinds(settings: &Settings) -> Option<Self> {
+        let both = |own: &KindSettings| own.divided == Some(Divided::Actors) && own.shards.is_some();
+        let (kind, _) = settings.actors.kinds.iter().find(|(_, own)| both(own))?;
+        Some(Self::SinglesHaveNoShards { kind: kind.clone() })
+    }
+
+    fn in_client(settings: &Settings) -> Vec<Self> {
+        let (cluster, embedded) = (&settings.cluster, &settings.backend.embedded);
+        let members_only = [
+            ("cluster.peers", !cluster.peers.is_empty()),
+            ("cluster.placed", !cluster.placed.is_empty()),
+            ("backend.embedded.serve", embedded.serve),
+            ("backend.embedded.join", embedded.join.is_some()),
+        ];
+        let broken = members_only.into_iter().filter(|(_, used)| *used && cluster.is_client());
+        broken.map(|(key, _)| Self::NotForClients { key }).collect()
+    }
+
     fn without_transport(settings: &Settings) -> Vec<Self> {
         if settings.transport.kind != TransportKind::None {
             return Vec::new();
@@ -212,8 +306,10 @@ impl Conflict {
         let needing = [
             ("cluster.peers", !cluster.peers.is_empty()),
             ("cluster.placed", !cluster.placed.is_empty()),
+            ("cluster.contacts", cluster.is_client()),
             ("backend.embedded.serve", embedded.serve),
             ("backend.embedded.join", embedded.join.is_some()),
+            ("control_plane.kind", settings.control_plane.kind != ControlPlaneKind::None),
         ];
         let broken = needing.into_iter().filter(|(_, used)| *used);
         broken.map(|(key, _)| Self::NeedsTransport { key }).collect()

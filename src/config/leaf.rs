@@ -16,6 +16,7 @@ use super::backend::{self, BackendKind};
 use super::lanes::Overflow;
 use super::membership::{Leader, Placement, SplitBrain};
 use super::optional;
+use super::placement::Divided;
 use super::sharding::Strategy;
 use super::size::Size;
 use super::span::{Idle, Pause, Span};
@@ -181,6 +182,14 @@ impl Leaf for Placement {
 
     fn expected() -> String {
         r#""spread", "local", "random" or "least-loaded""#.to_owned()
+    }
+}
+
+impl Leaf for Divided {
+    const SHAPE: Shape = Shape::Text;
+
+    fn expected() -> String {
+        r#""shards" or "actors""#.to_owned()
     }
 }
 

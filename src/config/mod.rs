@@ -20,6 +20,8 @@
 mod backend;
 mod cluster;
 mod conflict;
+mod control_plane;
+mod datacenter;
 mod error;
 mod etcd;
 mod foundationdb;
@@ -31,6 +33,8 @@ mod membership;
 mod nats;
 mod optional;
 mod origins;
+mod placement;
+mod reach;
 mod schema;
 mod secret;
 mod settings;
@@ -43,6 +47,8 @@ pub use archipelago_protocol::session::OnStuck;
 pub use backend::{BackendKind, BackendSettings, EmbeddedSettings, UnknownBackend};
 pub use cluster::ClusterSettings;
 pub use conflict::Conflict;
+pub use control_plane::{ControlPlaneKind, ControlPlaneSettings};
+pub use datacenter::{DataCenterSettings, Gateways, OnStale, OnStaleSettings};
 pub use error::{ConfigError, Fault, Origin, Problem};
 pub use etcd::{EtcdSettings, EtcdTlsSettings};
 pub use foundationdb::FoundationDbSettings;
@@ -51,6 +57,8 @@ pub use load::Loader;
 pub use membership::{Leader, MembershipSettings, Placement, SplitBrain};
 pub use nats::{NatsSettings, NatsTlsSettings};
 pub(crate) use origins::Origins;
+pub use placement::{CacheSettings, Divided};
+pub use reach::Reach;
 pub use secret::{Secret, SecretError, SecretFile};
 pub use settings::{
     ActorSettings, CallSettings, EventSettings, FenceSettings, KindSettings, NodeSettings, SessionSettings,

@@ -7,18 +7,23 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use archipelago_protocol::datacenter::DataCenterId;
 use archipelago_protocol::identity::{Namespace, NodeAddress};
 use archipelago_protocol::placement::ShardCount;
 use archipelago_protocol::session::OnStuck;
 use figment::value::Value;
 
 use super::backend::BackendKind;
+use super::control_plane::ControlPlaneKind;
+use super::datacenter::{Gateways, LabelValue, OnStale, PlaceName};
 use super::etcd::{Endpoints, KeyPrefix};
 use super::foundationdb::TuplePrefix;
 use super::lanes::Overflow;
 use super::leaf::{Arbiters, Dialled, Leaf, Optional, Room, Shape, Text};
 use super::membership::{Leader, Placement, SplitBrain};
 use super::nats::{Replicas, ServerUrls, StreamName, SubjectPrefix};
+use super::placement::Divided;
+use super::reach::Reach;
 use super::sharding::Strategy;
 use super::span::{Idle, Pause, Span};
 use super::transport::{Host, TransportKind};
@@ -122,7 +127,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 98] = [
+static KEYS: [Key; 161] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -139,7 +144,13 @@ static KEYS: [Key; 98] = [
     Key::of::<Idle>(&["actors", "kinds", ANY, "idle_after"]),
     Key::of::<NonZeroU32>(&["actors", "max_active"]),
     Key::of::<Placement>(&["actors", "placement"]),
+    Key::of::<NonZeroU32>(&["actors", "cache", "entries"]),
+    Key::of::<Span>(&["actors", "cache", "idle"]),
+    Key::of::<bool>(&["actors", "cache", "watch"]),
+    Key::of::<Optional<Reach>>(&["actors", "reach"]),
+    Key::of::<Reach>(&["actors", "kinds", ANY, "reach"]),
     Key::of::<Placement>(&["actors", "kinds", ANY, "placement"]),
+    Key::of::<Divided>(&["actors", "kinds", ANY, "divided"]),
     Key::of::<ShardCount>(&["actors", "kinds", ANY, "shards"]),
     Key::of::<BTreeSet<String>>(&["actors", "kinds", ANY, "roles"]),
     Key::of::<bool>(&["sharding", "rebalance"]),
@@ -198,9 +209,66 @@ static KEYS: [Key; 98] = [
     Key::of::<Span>(&["backend", "foundationdb", "request_timeout"]),
     Key::of::<Span>(&["backend", "foundationdb", "watch_poll"]),
     Key::of::<Span>(&["backend", "foundationdb", "history"]),
+    Key::of::<Optional<DataCenterId>>(&["datacenter", "id"]),
+    Key::of::<PlaceName>(&["datacenter", "name"]),
+    Key::of::<Optional<PlaceName>>(&["datacenter", "region"]),
+    Key::of::<Optional<PlaceName>>(&["datacenter", "zone"]),
+    Key::of::<LabelValue>(&["datacenter", "labels", ANY]),
+    Key::of::<Vec<Dialled>>(&["datacenter", "endpoints"]),
+    Key::of::<Gateways>(&["datacenter", "gateways"]),
+    Key::of::<Span>(&["datacenter", "heartbeat"]),
+    Key::of::<Span>(&["datacenter", "refresh"]),
+    Key::of::<Span>(&["datacenter", "leader_check"]),
+    Key::of::<Span>(&["datacenter", "max_staleness"]),
+    Key::of::<Span>(&["datacenter", "request_timeout"]),
+    Key::of::<bool>(&["datacenter", "watch"]),
+    Key::of::<Span>(&["datacenter", "max_backoff"]),
+    Key::of::<OnStale>(&["datacenter", "on_stale", "lookup"]),
+    Key::of::<OnStale>(&["datacenter", "on_stale", "placement"]),
+    Key::of::<ControlPlaneKind>(&["control_plane", "kind"]),
+    Key::of::<Optional<Span>>(&["control_plane", "lease_ttl"]),
+    Key::of::<bool>(&["control_plane", "embedded", "serve"]),
+    Key::of::<Optional<Dialled>>(&["control_plane", "embedded", "join"]),
+    Key::of::<Endpoints>(&["control_plane", "etcd", "endpoints"]),
+    Key::of::<KeyPrefix>(&["control_plane", "etcd", "prefix"]),
+    Key::of::<Span>(&["control_plane", "etcd", "connect_timeout"]),
+    Key::of::<Span>(&["control_plane", "etcd", "request_timeout"]),
+    Key::of::<Span>(&["control_plane", "etcd", "watch_idle"]),
+    Key::of::<Optional<Text>>(&["control_plane", "etcd", "user"]),
+    Key::of::<Optional<PathBuf>>(&["control_plane", "etcd", "password_file"]),
+    Key::of::<Optional<PathBuf>>(&["control_plane", "etcd", "tls", "ca_file"]),
+    Key::of::<Optional<PathBuf>>(&["control_plane", "etcd", "tls", "certificate_file"]),
+    Key::of::<Optional<PathBuf>>(&["control_plane", "etcd", "tls", "key_file"]),
+    Key::of::<Optional<Text>>(&["control_plane", "etcd", "tls", "server_name"]),
+    Key::of::<ServerUrls>(&["control_plane", "nats", "urls"]),
+    Key::of::<StreamName>(&["control_plane", "nats", "stream"]),
+    Key::of::<SubjectPrefix>(&["control_plane", "nats", "prefix"]),
+    Key::of::<Replicas>(&["control_plane", "nats", "replicas"]),
+    Key::of::<bool>(&["control_plane", "nats", "create_stream"]),
+    Key::of::<Span>(&["control_plane", "nats", "connect_timeout"]),
+    Key::of::<Span>(&["control_plane", "nats", "request_timeout"]),
+    Key::of::<Span>(&["control_plane", "nats", "list_timeout"]),
+    Key::of::<Span>(&["control_plane", "nats", "max_reconnect_delay"]),
+    Key::of::<Span>(&["control_plane", "nats", "history"]),
+    Key::of::<Span>(&["control_plane", "nats", "settle"]),
+    Key::of::<Optional<Text>>(&["control_plane", "nats", "user"]),
+    Key::of::<Optional<PathBuf>>(&["control_plane", "nats", "password_file"]),
+    Key::of::<Optional<PathBuf>>(&["control_plane", "nats", "token_file"]),
+    Key::of::<Optional<PathBuf>>(&["control_plane", "nats", "nkey_seed_file"]),
+    Key::of::<Optional<PathBuf>>(&["control_plane", "nats", "credentials_file"]),
+    Key::of::<Optional<PathBuf>>(&["control_plane", "nats", "tls", "ca_file"]),
+    Key::of::<Optional<PathBuf>>(&["control_plane", "nats", "tls", "certificate_file"]),
+    Key::of::<Optional<PathBuf>>(&["control_plane", "nats", "tls", "key_file"]),
+    Key::of::<Optional<PathBuf>>(&["control_plane", "foundationdb", "cluster_file"]),
+    Key::of::<TuplePrefix>(&["control_plane", "foundationdb", "prefix"]),
+    Key::of::<Span>(&["control_plane", "foundationdb", "connect_timeout"]),
+    Key::of::<Span>(&["control_plane", "foundationdb", "request_timeout"]),
+    Key::of::<Span>(&["control_plane", "foundationdb", "watch_poll"]),
+    Key::of::<Span>(&["control_plane", "foundationdb", "history"]),
     Key::of::<Text>(&["cluster", "name"]),
-    Key::of::<Text>(&["cluster", "datacenter"]),
     Key::of::<Vec<Dialled>>(&["cluster", "peers"]),
+    Key::of::<Vec<Dialled>>(&["cluster", "contacts"]),
+    Key::of::<NonZeroU32>(&["cluster", "clients"]),
     Key::of::<Dialled>(&["cluster", "placed", ANY]),
     Key::of::<TransportKind>(&["transport", "kind"]),
     Key::of::<NodeAddress>(&["transport", "bind"]),
@@ -247,10 +315,13 @@ mod tests {
         let own = KindSettings {
             idle_after: Some(Idle::Never),
             placement: Some(Placement::Local),
+            divided: Some(Divided::Shards),
             shards: Some(ShardCount::ONE),
             roles: Some(BTreeSet::new()),
+            reach: Some(Reach::Local),
         };
         settings.actors.kinds.insert(ANY.to_owned(), own);
+        settings.datacenter.labels.insert(ANY.to_owned(), "prod".to_owned());
         settings.cluster.placed.insert(ANY.to_owned(), "host:1".parse().unwrap());
         let mut found = Vec::new();
         leaves(&Value::serialize(&settings).unwrap(), &mut Vec::new(), &mut found);

@@ -8,16 +8,21 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::time::Duration;
 
 use archipelago_protocol::identity::Namespace;
-use archipelago_protocol::placement::ShardCount;
+use archipelago_protocol::placement::{KindLayout, ShardCount};
 use archipelago_protocol::session::OnStuck;
 use humantime_serde::re::humantime::format_duration;
 use serde::{Deserialize, Serialize};
 
 use super::backend::{BackendKind, BackendSettings};
 use super::cluster::ClusterSettings;
+use super::control_plane::ControlPlaneSettings;
+use super::datacenter::DataCenterSettings;
 use super::lanes::LaneSettings;
 use super::leaf::arbiters;
 use super::membership::{MembershipSettings, Placement};
+use super::optional;
+use super::placement::{CacheSettings, Divided};
+use super::reach::Reach;
 use super::sharding::ShardingSettings;
 use super::span::{self, Idle};
 use super::transport::TransportSettings;
@@ -47,6 +52,10 @@ pub struct Settings {
     pub sharding: ShardingSettings,
     /// The other nodes.
     pub cluster: ClusterSettings,
+    /// The datacenter of this node.
+    pub datacenter: DataCenterSettings,
+    /// Where the datacenters know each other from.
+    pub control_plane: ControlPlaneSettings,
     /// How nodes follow each other.
     pub membership: MembershipSettings,
     /// How this node reaches them.
@@ -77,6 +86,8 @@ impl Default for Settings {
             fence: FenceSettings::default(),
             backend: BackendSettings::default(),
             cluster: ClusterSettings::default(),
+            datacenter: DataCenterSettings::default(),
+            control_plane: ControlPlaneSettings::default(),
             membership: MembershipSettings::default(),
             sharding: ShardingSettings::default(),
             transport: TransportSettings::default(),
@@ -160,6 +171,11 @@ pub struct ActorSettings {
     pub deactivate_timeout: Duration,
     /// Which nodes are asked to own actors that nobody owns.
     pub placement: Placement,
+    /// `[actors.cache]`: what is remembered about the places of actors that have records of their own.
+    pub cache: CacheSettings,
+    /// How far messages go; none is `discover` with a control plane and `local` without.
+    #[serde(with = "optional")]
+    pub reach: Option<Reach>,
     /// `[actors.kinds.<Kind>]`: what differs for one kind.
     pub kinds: BTreeMap<String, KindSettings>,
 }
@@ -180,6 +196,8 @@ impl Default for ActorSettings {
             activate_timeout: Duration::from_secs(30),
             deactivate_timeout: Duration::from_secs(10),
             placement: Placement::Spread,
+            cache: CacheSettings::default(),
+            reach: None,
             kinds: BTreeMap::new(),
         }
     }
@@ -194,10 +212,26 @@ pub struct KindSettings {
     pub idle_after: Option<Idle>,
     /// Which nodes are asked to own actors of this kind; none is what holds for all.
     pub placement: Option<Placement>,
+    /// What the kind is divided into, shards if nothing is said; the same on all nodes.
+    pub divided: Option<Divided>,
     /// Into how many shards the kind is divided, 256 if nothing is said; the same on all nodes.
     pub shards: Option<ShardCount>,
     /// The roles of which a node needs one to host the kind; with none it lives anywhere.
     pub roles: Option<BTreeSet<String>>,
+    /// How far messages to actors of this kind go; none is what holds for all.
+    pub reach: Option<Reach>,
+}
+
+impl KindSettings {
+    /// How the kind is divided, if anything is said about it.
+    #[must_use]
+    pub fn layout(&self) -> Option<KindLayout> {
+        match self.divided {
+            Some(Divided::Actors) => Some(KindLayout::Actor),
+            Some(Divided::Shards) => Some(KindLayout::sharded(self.shards.unwrap_or_default())),
+            None => self.shards.map(KindLayout::sharded),
+        }
+    }
 }
 
 /// `[events]`: subscriptions to events.

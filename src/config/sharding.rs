@@ -35,7 +35,7 @@ pub enum Strategy {
 
 impl Default for ShardingSettings {
     fn default() -> Self {
-        Self { rebalance: true, strategy: Strategy::LeastShards, moves_per_round: count::<16>() }
+        Self { rebalance: true, strategy: Strategy::LeastShards, moves_per_round: count::<32>() }
     }
 }
 

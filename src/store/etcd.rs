@@ -1,8 +1,8 @@
-//! From `[backend.etcd]` to a store in etcd.
+//! From `[backend.etcd]`, or `[control_plane.etcd]`, to a store in etcd.
 
 use std::sync::Arc;
 
-use archipelago_directory::Timer;
+use archipelago_directory::{Store, Timer};
 use archipelago_etcd::{EtcdConfig, EtcdConfigError, EtcdError, EtcdStore, EtcdTls};
 use archipelago_runtime::env::Environment;
 
@@ -17,13 +17,26 @@ pub(super) async fn backing(
     env: &Arc<dyn Environment>,
     timer: Arc<dyn Timer>,
 ) -> Result<Backing, Error> {
-    let (config, clock) = (config(&settings.backend.etcd), Arc::clone(&timer));
+    let own = &settings.backend.etcd;
     // Members may be reached by different addresses, so only the place within etcd tells clusters apart.
-    let identity = identity_in(settings, || format!("etcd {}", config.prefix.trim_end_matches('/')));
+    let identity = identity_in(settings, || format!("etcd {}", own.prefix.trim_end_matches('/')));
+    let store = connect(own, "backend.etcd", origins, env, &timer).await?;
+    Ok(Backing::outside(store, timer, identity))
+}
+
+/// Connects to the etcd that `section` of the configuration names.
+pub(super) async fn connect(
+    settings: &EtcdSettings,
+    section: &str,
+    origins: &Origins,
+    env: &Arc<dyn Environment>,
+    timer: &Arc<dyn Timer>,
+) -> Result<Arc<dyn Store>, Error> {
+    let (config, clock) = (config(settings), Arc::clone(timer));
     let connecting = move || async move { EtcdStore::connect(&config, clock).await };
     let connected = home::connect(BackendKind::Etcd, env, connecting).await?;
-    let store = connected.map_err(|error| refused(error, origins))?;
-    Ok(Backing::outside(store, timer, identity))
+    let store = connected.map_err(|error| refused(error, section, origins))?;
+    Ok(store)
 }
 
 fn config(settings: &EtcdSettings) -> EtcdConfig {
@@ -47,7 +60,7 @@ fn config(settings: &EtcdSettings) -> EtcdConfig {
 }
 
 /// A setting that cannot be used is said with the place where it stands.
-fn refused(error: EtcdError, origins: &Origins) -> Error {
+fn refused(error: EtcdError, section: &str, origins: &Origins) -> Error {
     let (setting, message) = match error {
         EtcdError::Config(EtcdConfigError::Invalid { setting, problem }) => (setting, problem),
         EtcdError::Config(EtcdConfigError::Unreadable { setting, path, source }) => {
@@ -55,7 +68,7 @@ fn refused(error: EtcdError, origins: &Origins) -> Error {
         }
         other => return Error::Backend { kind: BackendKind::Etcd, source: Box::new(other) },
     };
-    let key = format!("backend.etcd.{setting}");
+    let key = format!("{section}.{setting}");
     origins.refuse(&[&key], Fault::Refused { message }).into()
 }
 

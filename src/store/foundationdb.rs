@@ -1,8 +1,8 @@
-//! From `[backend.foundationdb]` to a store in FoundationDB.
+//! From `[backend.foundationdb]`, or `[control_plane.foundationdb]`, to a store in FoundationDB.
 
 use std::sync::Arc;
 
-use archipelago_directory::Timer;
+use archipelago_directory::{Store, Timer};
 use archipelago_foundationdb::{
     FoundationDbConfig, FoundationDbConfigError, FoundationDbError, FoundationDbStore,
 };
@@ -17,12 +17,23 @@ pub(super) async fn backing(
     origins: &Origins,
     timer: Arc<dyn Timer>,
 ) -> Result<Backing, Error> {
-    let config = config(&settings.backend.foundationdb);
+    let own = &settings.backend.foundationdb;
     // Nodes may have different copies of the cluster file, so only the place within the database tells clusters apart.
-    let identity = identity_in(settings, || format!("foundationdb {}", config.prefix));
-    let connected = FoundationDbStore::connect(&config, Arc::clone(&timer)).await;
-    let store = connected.map_err(|error| refused(error, origins))?;
-    Ok(Backing::outside(Arc::new(store), timer, identity))
+    let identity = identity_in(settings, || format!("foundationdb {}", own.prefix));
+    let store = connect(own, "backend.foundationdb", origins, &timer).await?;
+    Ok(Backing::outside(store, timer, identity))
+}
+
+/// Connects to the database that `section` of the configuration names.
+pub(super) async fn connect(
+    settings: &FoundationDbSettings,
+    section: &str,
+    origins: &Origins,
+    timer: &Arc<dyn Timer>,
+) -> Result<Arc<dyn Store>, Error> {
+    let connected = FoundationDbStore::connect(&config(settings), Arc::clone(timer)).await;
+    let store = connected.map_err(|error| refused(error, section, origins))?;
+    Ok(Arc::new(store))
 }
 
 fn config(settings: &FoundationDbSettings) -> FoundationDbConfig {
@@ -32,7 +43,7 @@ fn config(settings: &FoundationDbSettings) -> FoundationDbConfig {
 }
 
 /// A setting that cannot be used is said with the place where it stands.
-fn refused(error: FoundationDbError, origins: &Origins) -> Error {
+fn refused(error: FoundationDbError, section: &str, origins: &Origins) -> Error {
     let (setting, message) = match error {
         FoundationDbError::Config(FoundationDbConfigError::Invalid { setting, problem }) => {
             (setting, problem)
@@ -42,7 +53,7 @@ fn refused(error: FoundationDbError, origins: &Origins) -> Error {
         }
         other => return Error::Backend { kind: BackendKind::FoundationDb, source: Box::new(other) },
     };
-    let key = format!("backend.foundationdb.{setting}");
+    let key = format!("{section}.{setting}");
     origins.refuse(&[&key], Fault::Refused { message }).into()
 }
 

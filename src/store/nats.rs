@@ -1,9 +1,9 @@
-//! From `[backend.nats]` to a store in NATS JetStream.
+//! From `[backend.nats]`, or `[control_plane.nats]`, to a store in NATS JetStream.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use archipelago_directory::Timer;
+use archipelago_directory::{Store, Timer};
 use archipelago_nats::{InvalidName, NatsConfig, NatsStore, NatsTls, ServerUrl, StartError};
 use archipelago_runtime::env::Environment;
 
@@ -19,13 +19,24 @@ pub(super) async fn backing(
     timer: Arc<dyn Timer>,
 ) -> Result<Backing, Error> {
     let own = &settings.backend.nats;
-    let config = config(own).map_err(|(key, error)| refuse(origins, key, error.to_string()))?;
     // Servers may be reached by different addresses, so only the place within NATS tells clusters apart.
-    let identity = identity_in(settings, || format!("nats {} {}", config.stream, config.prefix));
+    let identity = identity_in(settings, || format!("nats {} {}", own.stream, own.prefix));
+    let store = connect(own, "backend.nats", origins, env).await?;
+    Ok(Backing::outside(store, timer, identity))
+}
+
+/// Connects to the NATS that `section` of the configuration names.
+pub(super) async fn connect(
+    own: &NatsSettings,
+    section: &str,
+    origins: &Origins,
+    env: &Arc<dyn Environment>,
+) -> Result<Arc<dyn Store>, Error> {
+    let config = config(own).map_err(|(key, error)| refuse(origins, section, key, error.to_string()))?;
     let connecting = move || async move { NatsStore::connect(config).await };
     let connected = home::connect(BackendKind::Nats, env, connecting).await?;
-    let store = connected.map_err(|error| refused(error, own, origins))?;
-    Ok(Backing::outside(store, timer, identity))
+    let store = connected.map_err(|error| refused(error, own, section, origins))?;
+    Ok(store)
 }
 
 /// What the store takes; else the key whose value it does not take.
@@ -59,21 +70,21 @@ fn config(settings: &NatsSettings) -> Result<NatsConfig, (&'static str, InvalidN
 }
 
 /// A setting that cannot be used is said with the place where it stands.
-fn refused(error: StartError, settings: &NatsSettings, origins: &Origins) -> Error {
+fn refused(error: StartError, settings: &NatsSettings, section: &str, origins: &Origins) -> Error {
     match error {
         StartError::Unreadable { ref path, .. } => {
-            refuse(origins, key_of(settings, path), error.to_string()).into()
+            refuse(origins, section, key_of(settings, path), error.to_string()).into()
         }
         StartError::Settings { why } => {
             let fault = Fault::Refused { message: why.to_owned() };
-            origins.refuse(&["backend.nats"], fault).into()
+            origins.refuse(&[section], fault).into()
         }
         other => Error::Backend { kind: BackendKind::Nats, source: Box::new(other) },
     }
 }
 
-fn refuse(origins: &Origins, key: &str, message: String) -> ConfigError {
-    let key = format!("backend.nats.{key}");
+fn refuse(origins: &Origins, section: &str, key: &str, message: String) -> ConfigError {
+    let key = format!("{section}.{key}");
     origins.refuse(&[&key], Fault::Refused { message })
 }
 

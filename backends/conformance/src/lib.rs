@@ -1,5 +1,5 @@
 //! The suites that every backend of archipelago passes: one named test per rule of Store, Directory, RoutingTable,
-//! ControlPlane and StateStore.
+//! ControlPlane, StateStore and Homes.
 //!
 //! A backend writes one function that makes a fresh store and runs a rule on it, and hands it to the macro:
 //!
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The rules are plain async functions in [`store_rules`], [`directory_rules`], [`routing_table_rules`],
-//! [`control_plane_rules`] and [`state_store_rules`]; each panics when its rule is broken. Those about time, and those that wait for something, go
+//! [`control_plane_rules`], [`state_store_rules`] and [`homes_rules`]; each panics when its rule is broken. Those about time, and those that wait for something, go
 //! by the timer that the fixture was made with, and give up by themselves; the rules of the store alone, which has no
 //! timer, wait for what a watch must deliver: `run` puts a limit on that. None assumes that a watch is immediate.
 //!
@@ -25,6 +25,7 @@ mod clock;
 pub mod control_plane_rules;
 pub mod directory_rules;
 mod faulty;
+pub mod homes_rules;
 pub mod linearizability;
 mod rng;
 pub mod routing_table_rules;
@@ -98,7 +99,8 @@ macro_rules! routing_table_conformance {
             stale_manager_is_refused, seal_fences_earlier_managers, save_keeps_ranges_apart,
             split_waits_for_retired_parents, a_split_hands_the_keys_to_the_children, kinds_are_apart, table_is_json,
             table_size_is_bounded, routing_table_is_cancel_safe, table_watch_starts_with_the_current_table,
-            table_watch_tells_every_table, table_watch_survives_compaction,
+            table_watch_tells_every_table, table_watch_survives_compaction, source_tells_the_current_table_first,
+            source_never_goes_back,
         }
     };
 }
@@ -133,6 +135,20 @@ macro_rules! state_store_conformance {
             stale_save_is_refused, stale_delete_is_refused, same_generation_goes_on, delete_keeps_the_fence,
             a_save_given_up_never_overtakes, actors_are_apart, too_large_is_refused_before_it_is_sent,
             state_store_is_cancel_safe,
+        }
+    };
+}
+
+/// Makes one test per rule of [`Homes`](archipelago_protocol::contract::Homes), each named like its rule.
+///
+/// Takes the name of a function in scope, `fn run<F: Future<Output = ()>>(rule: impl FnOnce(HomesFixture) -> F)`, which runs
+/// the rule on a [`HomesFixture`](homes_rules::HomesFixture) of its own.
+#[macro_export]
+macro_rules! homes_conformance {
+    ($run:ident) => {
+        $crate::__rules! { $run, homes_conformance, homes_rules:
+            no_record_is_none, home_is_settled_once, settling_has_one_winner, forget_names_its_home, homes_are_apart,
+            home_record_is_json, homes_are_cancel_safe,
         }
     };
 }

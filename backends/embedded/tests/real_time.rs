@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use archipelago_backend_conformance::control_plane_rules::ControlPlaneFixture;
 use archipelago_backend_conformance::directory_rules::Fixture;
+use archipelago_backend_conformance::homes_rules::HomesFixture;
 use archipelago_backend_conformance::routing_table_rules::RoutingTableFixture;
 use archipelago_backend_conformance::state_store_rules::StateStoreFixture;
 use archipelago_backend_conformance::{
-    Faults, FaultyStore, control_plane_conformance, directory_conformance, routing_table_conformance,
-    state_store_conformance, store_conformance,
+    Faults, FaultyStore, control_plane_conformance, directory_conformance, homes_conformance,
+    routing_table_conformance, state_store_conformance, store_conformance,
 };
 use archipelago_directory::{Sleep, Store, Timer};
 use archipelago_embedded::EmbeddedStore;
@@ -53,6 +54,12 @@ fn state_store<F: Future<Output = ()>>(rule: impl FnOnce(StateStoreFixture) -> F
 }
 
 state_store_conformance!(state_store);
+
+fn homes<F: Future<Output = ()>>(rule: impl FnOnce(HomesFixture) -> F) {
+    block_on(rule(HomesFixture::new(slow_store(RealTimer::start()))));
+}
+
+homes_conformance!(homes);
 
 fn slow_store(timer: RealTimer) -> Arc<dyn Store> {
     let faults = Faults { max_delay: Millis(3), ..Faults::default() };

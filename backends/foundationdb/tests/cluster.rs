@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use archipelago_backend_conformance::control_plane_rules::ControlPlaneFixture;
 use archipelago_backend_conformance::directory_rules::Fixture;
+use archipelago_backend_conformance::homes_rules::HomesFixture;
 use archipelago_backend_conformance::routing_table_rules::RoutingTableFixture;
 use archipelago_backend_conformance::state_store_rules::StateStoreFixture;
 use archipelago_directory::{Sleep, Store, Timer};
@@ -76,8 +77,13 @@ fn state_store<F: Future<Output = ()>>(rule: impl FnOnce(StateStoreFixture) -> F
     store(|store| rule(StateStoreFixture::new(store)));
 }
 
+fn homes<F: Future<Output = ()>>(rule: impl FnOnce(HomesFixture) -> F) {
+    store(|store| rule(HomesFixture::new(store)));
+}
+
 archipelago_backend_conformance::store_conformance!(store);
 archipelago_backend_conformance::directory_conformance!(directory);
 archipelago_backend_conformance::routing_table_conformance!(routing_table);
 archipelago_backend_conformance::control_plane_conformance!(control_plane);
 archipelago_backend_conformance::state_store_conformance!(state_store);
+archipelago_backend_conformance::homes_conformance!(homes);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use archipelago_directory::Store;
 use archipelago_etcd::{EtcdConfig, EtcdStore};
 use archipelago_test_servers::etcd::EtcdServer;
 use async_trait::async_trait;
@@ -29,12 +30,16 @@ impl Engine {
     /// A new pair, below prefixes that nobody has used.
     pub(crate) async fn pair(&self) -> Pair {
         let n = self.pairs.fetch_add(1, Ordering::Relaxed);
-        let (endpoints, request_timeout) = (vec![self.server.address()], Duration::from_secs(20));
-        let prefix = format!("/ours{n}");
-        let config = EtcdConfig { endpoints, prefix, request_timeout, ..EtcdConfig::default() };
-        let store = EtcdStore::connect(&config, RealTimer::start()).await.unwrap();
+        let store = self.store(format!("/ours{n}")).await;
         let raw = Raw::new(&self.server.address(), format!("/raw{n}")).await;
-        Pair { ours: Arc::new(Ours::new(Arc::new(store)).await), raw: Arc::new(raw) }
+        Pair { ours: Arc::new(Ours::new(store).await), raw: Arc::new(raw) }
+    }
+
+    /// Our store, below a prefix that nobody has used.
+    pub(crate) async fn store(&self, prefix: String) -> Arc<dyn Store> {
+        let (endpoints, request_timeout) = (vec![self.server.address()], Duration::from_secs(20));
+        let config = EtcdConfig { endpoints, prefix, request_timeout, ..EtcdConfig::default() };
+        Arc::new(EtcdStore::connect(&config, RealTimer::start()).await.unwrap())
     }
 }
 

@@ -5,6 +5,7 @@
 //! ratios count, because machines are noisy. Each bar is printed as
 //! `bar backends.<name> measured=<x> required=<y> ok|short`; the embedded backend has no server to be compared with, so
 //! its figures are printed without a bar. With the name of an engine as its argument only that one runs.
+//! With `tables` only the tables of range-partitioned kinds are measured, on every engine.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -17,6 +18,7 @@ mod embedded;
 mod etcd;
 mod measure;
 mod nats;
+mod tables;
 
 use contestant::Pair;
 use measure::{CROWDS, Figure, Work};
@@ -26,6 +28,9 @@ async fn main() {
     let chosen = std::env::args().nth(1);
     let wanted = |engine: &str| chosen.as_deref().is_none_or(|chosen| chosen == engine);
     let mut short = 0;
+    if wanted("tables") {
+        short += all_tables().await;
+    }
     if wanted("embedded") {
         for work in Work::ALL {
             for crowd in CROWDS {
@@ -54,6 +59,18 @@ async fn main() {
         println!("{short} bars are short");
         std::process::exit(1);
     }
+}
+
+/// Measures the tables on every engine that is there; how many bars are short.
+async fn all_tables() -> usize {
+    let mut short = tables::run("embedded", embedded::store()).await;
+    if let Some(engine) = etcd::Engine::start() {
+        short += tables::run("etcd", engine.store("/tables".to_owned()).await).await;
+    }
+    if let Some(engine) = nats::Engine::start() {
+        short += tables::run("nats", engine.store("tables").await).await;
+    }
+    short
 }
 
 /// Measures one kind of work with few and many at once; how many bars are short.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use archipelago_directory::Store;
 use archipelago_nats::{NatsConfig, NatsStore};
 use archipelago_test_servers::{ServerProcess, nats};
 use async_nats::jetstream::consumer::DeliverPolicy;
@@ -34,16 +35,21 @@ impl Engine {
     /// A new pair, with streams of their own.
     pub(crate) async fn pair(&self) -> Pair {
         let n = self.pairs.fetch_add(1, Ordering::Relaxed);
+        let store = self.store(&format!("ours{n}")).await;
+        let raw = Raw::new(&nats::url(&self.server), format!("raw{n}")).await;
+        Pair { ours: Arc::new(Ours::new(store).await), raw: Arc::new(raw) }
+    }
+
+    /// Our store, in a stream of its own.
+    pub(crate) async fn store(&self, name: &str) -> Arc<dyn Store> {
         let mut config = NatsConfig::default();
         config.urls = vec![nats::url(&self.server).try_into().expect("an address")];
-        config.stream = format!("ours{n}").try_into().expect("a name");
-        config.prefix = format!("ours{n}").try_into().expect("a name");
+        config.stream = name.to_owned().try_into().expect("a name");
+        config.prefix = name.to_owned().try_into().expect("a name");
         config.replicas = 1.try_into().expect("a number");
         config.request_timeout = Duration::from_secs(20);
         config.settle = Duration::ZERO;
-        let store = NatsStore::connect(config).await.unwrap();
-        let raw = Raw::new(&nats::url(&self.server), format!("raw{n}")).await;
-        Pair { ours: Arc::new(Ours::new(Arc::new(store)).await), raw: Arc::new(raw) }
+        Arc::new(NatsStore::connect(config).await.unwrap())
     }
 }
 

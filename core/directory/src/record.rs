@@ -24,10 +24,12 @@ impl Space {
     pub const DATA_CENTERS: Self = Self("dc");
     /// States of actors between their activations.
     pub const STATES: Self = Self("state");
+    /// Which datacenters actors were placed in.
+    pub const HOMES: Self = Self("home");
 
     /// All spaces that archipelago uses. An engine needs to do nothing for a new one, as long as it takes the name from
     /// [`as_str`](Self::as_str).
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::LEASES,
         Self::NODES,
         Self::OWNERS,
@@ -35,6 +37,7 @@ impl Space {
         Self::TABLES,
         Self::DATA_CENTERS,
         Self::STATES,
+        Self::HOMES,
     ];
 
     /// A space of this name: lower-case letters only, so that every engine can use it in its keys.

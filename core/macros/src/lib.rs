@@ -96,6 +96,7 @@ pub fn derive_remote_message(input: TokenStream) -> TokenStream {
 /// - `kind = ".."`: the kind in the ids of these actors, 1 to 64 of `[A-Za-z0-9._-]`; by default the name of the type.
 /// - `lifecycle`: the actor implements `Lifecycle` itself, to act when it is activated or deactivated.
 /// - `persistent`: the actor implements `Persistent`: its state is loaded when it is activated and saved when it goes.
+/// - `migrate`: the actor implements `Migrate`: its state in memory goes along when its shard moves to another node.
 /// - `interleave`: every message starts as soon as it arrives, as with plain actix. `interleave = "read_only"`:
 ///   messages marked `always_interleave` may overlap with each other. By default one message runs at a time.
 ///

@@ -20,6 +20,8 @@ struct VirtualActorOptions {
     lifecycle: bool,
     /// The user implements `Persistent`.
     persistent: bool,
+    /// The user implements `Migrate`.
+    migrate: bool,
     interleave: Interleave,
 }
 
@@ -47,13 +49,14 @@ impl VirtualActorOptions {
         let mut seen = Seen::new("#[virtual_actor(..)]", KNOWN);
         let mut root = Root::default();
         let (mut kind, mut handles, mut interleave) = (None, None, Interleave::Never);
-        let (mut lifecycle, mut persistent) = (false, false);
+        let (mut lifecycle, mut persistent, mut migrate) = (false, false, false);
         read_attributes(&input.attrs, "virtual_actor", |meta| {
             match seen.next(meta)?.as_str() {
                 "handles" => handles = Some(Handles::read(meta)?),
                 "kind" => kind = Some(kind_of_literal(&text(meta)?)?),
                 "lifecycle" => lifecycle = true,
                 "persistent" => persistent = true,
+                "migrate" => migrate = true,
                 "interleave" => interleave = Interleave::read(meta)?,
                 "crate" => root = Root::read(meta)?,
                 _ => return Err(seen.unknown(meta)),
@@ -65,7 +68,7 @@ impl VirtualActorOptions {
             None => kind_of_type(&input.ident)?,
         };
         let handles = handles.ok_or_else(|| Handles::missing(input, "virtual_actor"))?;
-        Ok(Self { root, kind, handles, lifecycle, persistent, interleave })
+        Ok(Self { root, kind, handles, lifecycle, persistent, migrate, interleave })
     }
 
     fn virtual_actor_impl(&self, input: &DeriveInput) -> TokenStream {
@@ -77,6 +80,12 @@ impl VirtualActorOptions {
             quote! {
                 const PERSISTENCE: ::core::option::Option<#runtime::Persistence<Self>> =
                     ::core::option::Option::Some(#runtime::Persistence::of_actor());
+            }
+        });
+        let migration = self.migrate.then(|| {
+            quote! {
+                const MIGRATION: ::core::option::Option<#runtime::Migration<Self>> =
+                    ::core::option::Option::Some(#runtime::Migration::of_actor());
             }
         });
         let table = Ident::new("table", Span::mixed_site());
@@ -92,6 +101,7 @@ impl VirtualActorOptions {
                 const INTERLEAVE: #protocol::activation::Interleave =
                     #protocol::activation::Interleave::#interleave;
                 #persistence
+                #migration
 
                 #[allow(unused_variables)]
                 fn messages(#table: &mut #runtime::MessageTable<Self>) {
@@ -182,6 +192,7 @@ const KNOWN: &[&str] = &[
     "kind = \"..\"",
     "lifecycle",
     "persistent",
+    "migrate",
     "interleave",
     "interleave = \"read_only\"",
     "crate = \"..\"",
@@ -305,6 +316,21 @@ mod tests {
             struct X;
         ));
         assert!(with.contains("Persistence::of_actor ()"), "{with}");
+    }
+
+    #[test]
+    fn a_state_goes_along_only_if_the_user_says_so() {
+        let text = |input: DeriveInput| spelled(&expand(&input).unwrap());
+        let without = text(parse_quote!(
+            #[virtual_actor(handles(A), persistent)]
+            struct X;
+        ));
+        assert!(!without.contains("MIGRATION"), "{without}");
+        let with = text(parse_quote!(
+            #[virtual_actor(handles(A), migrate)]
+            struct X;
+        ));
+        assert!(with.contains("Migration::of_actor ()"), "{with}");
     }
 
     #[test]

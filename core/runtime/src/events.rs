@@ -3,6 +3,8 @@
 use std::fmt;
 
 use archipelago_protocol::call::CallError;
+use archipelago_protocol::contract::Epoch;
+use archipelago_protocol::datacenter::DataCenterId;
 use archipelago_protocol::handoff::HandOffOutcome;
 use archipelago_protocol::identity::{Generation, NodeAddress, NodeId, NodeInfo};
 use archipelago_protocol::membership::MemberEvent;
@@ -74,6 +76,20 @@ pub enum Event {
         /// Why, in words.
         reason: String,
     },
+    /// The state of an actor did not go along when its shard moved, or could not be taken in: the actor starts without it.
+    StateNotCarried {
+        /// The actor's id, as text.
+        actor: String,
+        /// Why, in words.
+        reason: String,
+    },
+    /// A shard of this node moves without the state of its actors, because it is too large or was not acknowledged in time.
+    ShardMovesCold {
+        /// The kind of its actors.
+        kind: String,
+        /// Its number.
+        shard: u32,
+    },
     /// More actors are active than `actors.max_active`, and a look at the least recently used found too few that could go at once.
     /// They are served all the same, and go when they can.
     ActorsOverBound {
@@ -135,6 +151,35 @@ pub enum Event {
         address: Option<NodeAddress>,
         /// Why, in words.
         reason: String,
+    },
+    /// A datacenter takes part in routing and placement.
+    DataCenterUp {
+        /// Which one; this node's own among them.
+        datacenter: DataCenterId,
+    },
+    /// A datacenter finishes what it has and takes no new actors.
+    DataCenterDraining {
+        /// Which one.
+        datacenter: DataCenterId,
+    },
+    /// A datacenter takes part no longer: it was shut down, or its lease has ended.
+    DataCenterDown {
+        /// Which one.
+        datacenter: DataCenterId,
+    },
+    /// The control plane has not answered for too long: the datacenters are what was known before.
+    DataCentersStale,
+    /// The control plane answers again.
+    DataCentersFresh,
+    /// This node speaks for its datacenter from now on.
+    ControllerTaken {
+        /// Under which epoch.
+        epoch: Epoch,
+    },
+    /// Another node of the datacenter does.
+    ControllerLost {
+        /// Under which epoch.
+        by: Epoch,
     },
     /// Another node will not come back.
     PeerGone {

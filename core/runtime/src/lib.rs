@@ -8,7 +8,9 @@ mod activation;
 mod arbiter;
 mod call;
 mod catalog;
+mod client;
 mod cluster;
+mod datacenter;
 pub mod env;
 mod events;
 mod message;
@@ -23,12 +25,14 @@ mod session;
 mod settings;
 mod sharding;
 mod state;
+mod tables;
 mod watch;
 
 pub use activation::Activation;
 pub use call::{Call, CallOptions, InCall, in_call, remaining};
 pub use catalog::{Factory, MessageTable};
 pub use cluster::ClusterMember;
+pub use datacenter::{DataCenterSettings, Gateways, PlaceError, PlacedActor, Reach};
 pub use events::{DeadLetter, Event, EventStream, Notice, RemoteDeadLetter, Subscription};
 pub use message::{AcceptedBy, BoxError, Lifecycle, NamedActor, RemoteMessage, VirtualActor};
 #[doc(hidden)]
@@ -44,7 +48,7 @@ pub use remote::{
     AskError, Connector, DirectoryLocator, InboundMessage, Location, Locator, MessageEnvelope, Place,
     RemoteSettings, SendRemote, Service, Spawned, StaticLocator, SubscribeInbound, TransportActor,
 };
-pub use settings::{NodeSettings, ShardingSettings};
+pub use settings::{CacheSettings, NodeSettings, ShardingSettings};
 pub use sharding::{ShardEnvelope, ShardRegion, Sharding};
-pub use state::{Persistence, Persistent, Saving, StateError};
+pub use state::{Migrate, Migration, Persistence, Persistent, Saving, StateError};
 pub use watch::Watch;

@@ -16,7 +16,7 @@ use tokio::sync::oneshot::error::TryRecvError;
 use crate::activation::Activation;
 use crate::catalog::MessageTable;
 use crate::named::{NamedJob, NamedTable};
-use crate::state::Persistence;
+use crate::state::{Migration, Persistence};
 
 /// A message that can travel: it and its result can be encoded, and it has a stable name.
 ///
@@ -111,6 +111,8 @@ pub trait VirtualActor: Actor<Context = Context<Self>> + Lifecycle + Unpin {
     const INTERLEAVE: Interleave = Interleave::Never;
     /// How its state is kept between activations, if it is: `persistent` in the derive.
     const PERSISTENCE: Option<Persistence<Self>> = None;
+    /// How its state goes along when its shard moves, if it does: `migrate` in the derive.
+    const MIGRATION: Option<Migration<Self>> = None;
 
     /// The messages that it takes through refs.
     fn messages(table: &mut MessageTable<Self>);

@@ -11,6 +11,8 @@ pub enum Mutant {
     /// The session's deadlines are counted from the answer to a beat, and not from its sending.
     #[cfg_attr(not(feature = "mutants"), expect(dead_code, reason = "a build without them cannot count so"))]
     DeadlineFromReceipt,
+    /// A node that is not the owner drops what comes for a shard, and does not give it back.
+    DropWhenNotOwner,
     /// An actor that stops takes the messages that wait for it along.
     InboxDropsQueueOnStop,
     /// Messages wait in any order.
@@ -29,8 +31,18 @@ pub enum Mutant {
     NoGate,
     /// The sessions of silent nodes are left alone.
     NobodyMonitors,
+    /// State that came ahead is used whichever move it was sent for.
+    ParcelAnyMove,
+    /// The state of an actor is taken while a handler of it runs.
+    ParcelBeforeQuiet,
+    /// A shard moves before its state is acknowledged.
+    ParcelNoAck,
     /// A node serves what another one has got before it.
     RaceLostServesAnyway,
+    /// A shard goes to its new owner before its actors have ended.
+    ReleaseBeforeQuiet,
+    /// The record of a single actor is released while messages for it are still taken.
+    ReleasesUnsealed,
     /// A claim without an answer counts as granted.
     ServeWithoutGrant,
     /// A route that has led somewhere is never looked up again.
@@ -39,6 +51,8 @@ pub enum Mutant {
     StartsEndedCalls,
     /// A node that does not answer has its session ended at once.
     SuspicionTakenForDeath,
+    /// A sender turns to a new owner without waiting for the word of the old one.
+    SwitchAtOnce,
     /// An actor is activated again before the last activation has ended.
     TwinActivation,
     /// A node serves a shard again although its transfer may still be applied.

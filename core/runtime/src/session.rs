@@ -14,7 +14,9 @@ use archipelago_protocol::time::Millis;
 use metrics::counter;
 use tokio::sync::oneshot;
 
+use crate::client;
 use crate::cluster;
+use crate::datacenter;
 use crate::env::{ArbiterMain, ArbiterRole, Oddity, Stay, within};
 use crate::events::Event;
 #[cfg(feature = "mutants")]
@@ -58,9 +60,15 @@ async fn control(node: Arc<NodeShared>, ready: oneshot::Sender<Result<(), StartE
         }
     };
     let _ = ready.send(Ok(()));
-    cluster::start(&node);
-    placement::start_coordinator(&node);
-    keep_session(node).await;
+    if node.is_client() {
+        client::stay(&node).await;
+    } else {
+        cluster::start(&node);
+        placement::start_coordinator(&node);
+        placement::start_following(&node);
+        datacenter::start(&node);
+        keep_session(node).await;
+    }
     if let Some(seat) = seat {
         seat.close(CLOSE_LIMIT).await;
     }

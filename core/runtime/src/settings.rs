@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use archipelago_protocol::datacenter::DiscoverySettings;
 use archipelago_protocol::handoff::{AllocateShards, CoordinatorLimits, LeastShards};
 use archipelago_protocol::identity::NodeAddress;
 use archipelago_protocol::membership::MembershipSettings;
-use archipelago_protocol::placement::{ChooseNode, KindLayout, ShardCount, Spread};
+use archipelago_protocol::placement::{CacheLimits, ChooseNode, KindLayout, Spread};
 use archipelago_protocol::session::OnStuck;
 use archipelago_protocol::time::Millis;
 
+use crate::datacenter::{DataCenterSettings, Reach};
 use crate::remote::RemoteSettings;
 
 /// The bounds and times of a node. The facade reads them from configuration; the defaults are these.
@@ -64,14 +66,35 @@ pub struct NodeSettings {
     pub placement: Arc<dyn ChooseNode>,
     /// The same for single kinds.
     pub placement_by_kind: BTreeMap<String, Arc<dyn ChooseNode>>,
-    /// Into how many shards kinds are divided that do not have [`ShardCount::DEFAULT`]; the same on all nodes.
-    pub shards_by_kind: BTreeMap<String, ShardCount>,
+    /// How kinds are divided that are not divided into [`ShardCount::DEFAULT`](archipelago_protocol::placement::ShardCount::DEFAULT) shards; the same on all nodes.
+    pub layout_by_kind: BTreeMap<String, KindLayout>,
+    /// What the node remembers about the places of single actors.
+    pub placement_cache: CacheSettings,
     /// The roles of which a node needs one to host a kind; a kind that is not named lives anywhere.
     pub roles_by_kind: BTreeMap<String, Vec<String>>,
     /// How shards that have an owner are kept in balance.
     pub sharding: ShardingSettings,
+    /// Its datacenter, if it has a control plane.
+    pub datacenter: DataCenterSettings,
+    /// In which datacenters actors may live, if there is more than one. Default: wherever they are found.
+    pub reach: Reach,
+    /// The same for single kinds.
+    pub reach_by_kind: BTreeMap<String, Reach>,
+    /// How actors are looked for in other datacenters.
+    pub discovery: DiscoverySettings,
     /// How it meets other nodes, if it has a transport.
     pub remote: RemoteSettings,
+}
+
+/// What a node remembers about the places of actors that have records of their own.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct CacheSettings {
+    /// How many places each data arbiter remembers, and for how long without a use. Default 65,536 and a minute.
+    pub limits: CacheLimits,
+    /// Whether every change of a record is followed, so that places are right before they are used. Costs each node
+    /// the traffic of all changes. Default false: a place that has become wrong is found out by its first use.
+    pub watch: bool,
 }
 
 /// How shards that have an owner are kept in balance.
@@ -115,13 +138,24 @@ impl NodeSettings {
 
     /// How `kind` is divided.
     pub fn layout_of(&self, kind: &str) -> KindLayout {
-        KindLayout::sharded(self.shards_by_kind.get(kind).copied().unwrap_or_default())
+        self.layout_by_kind.get(kind).copied().unwrap_or_default()
+    }
+
+    /// With how many single actors an arbiter has to do at most: those that it hosts, and those whose places it knows
+    /// or looks for. Beyond that, messages to others are refused.
+    pub(crate) fn single_actors(&self) -> usize {
+        self.max_active.saturating_add(self.placement_cache.limits.entries.saturating_mul(2))
     }
 
     /// Whether the roles of this node let it host `kind`.
     pub fn may_host(&self, kind: &str) -> bool {
         let wanted = self.roles_by_kind.get(kind);
         wanted.is_none_or(|wanted| wanted.iter().any(|role| self.roles.contains(role)))
+    }
+
+    /// In which datacenters actors of `kind` may live.
+    pub fn reach_of(&self, kind: &str) -> &Reach {
+        self.reach_by_kind.get(kind).unwrap_or(&self.reach)
     }
 
     /// The idle time of `kind`.
@@ -157,9 +191,14 @@ impl Default for NodeSettings {
             membership: MembershipSettings::default(),
             placement: Arc::new(Spread),
             placement_by_kind: BTreeMap::new(),
-            shards_by_kind: BTreeMap::new(),
+            layout_by_kind: BTreeMap::new(),
+            placement_cache: CacheSettings::default(),
             roles_by_kind: BTreeMap::new(),
             sharding: ShardingSettings::default(),
+            datacenter: DataCenterSettings::default(),
+            reach: Reach::default(),
+            reach_by_kind: BTreeMap::new(),
+            discovery: DiscoverySettings::default(),
             remote: RemoteSettings::default(),
         }
     }

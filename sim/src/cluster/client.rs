@@ -77,7 +77,11 @@ impl Client {
 
     fn add(&mut self, ticket: u64, to: ActorNumber) -> Add {
         let rng = &mut self.desk.rng;
-        let millis = if self.plan.slow && rng.chance(300) { rng.below(40) } else { 0 };
+        let millis = match () {
+            () if self.plan.long && rng.chance(100) => rng.below(600),
+            () if self.plan.slow && rng.chance(300) => rng.below(40),
+            () => 0,
+        };
         // Always from the first kind to the second, so that nobody waits in a circle.
         let nested = self.plan.nested && to.kind == 0 && rng.chance(300);
         let then = nested.then(|| rng.below(self.plan.keys));

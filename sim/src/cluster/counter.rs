@@ -1,5 +1,8 @@
-//! The actors under test: counters that every node hosts. Their state is in memory and begins anew with each activation.
+//! The actors under test: counters that every node hosts. What they count begins anew with each activation; what those of
+//! the first kind remember besides goes along when their shard moves.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,10 +10,14 @@ use archipelago::prelude::*;
 use archipelago::{CallOptions, identity::ActorId};
 use archipelago_directory::{RecordId, owner_id};
 use archipelago_protocol::identity::OwnedKey;
+use archipelago_protocol::placement::KindLayout;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::Environment;
-use archipelago_runtime::{AcceptedBy, MessageTable, NodeBuilder, ViaHandler, remaining};
+use archipelago_runtime::{
+    AcceptedBy, MessageTable, Migration, NodeBuilder, Sharding, ViaHandler, remaining,
+};
 
+use super::memory::Memory;
 use super::plan::{KINDS, SWEEP};
 use super::truth::{From, Letter, Running, Span, Truth};
 use crate::clock::TrueClock;
@@ -44,13 +51,15 @@ pub(crate) struct Counter<const N: usize> {
     home: Home,
     node: Node,
     value: u64,
+    /// Its handlers change it as well, as long as they run.
+    memory: Rc<Cell<Memory>>,
 }
 
 impl<const N: usize> Counter<N> {
-    fn new(truth: &Arc<Truth>, home: &Home, id: &ActorId, node: &Node) -> Self {
+    fn new(truth: &Arc<Truth>, home: &Home, id: &ActorId, (node, layout): (&Node, KindLayout)) -> Self {
         let key = id.key().as_str().parse().unwrap_or(u64::MAX);
-        let span = truth.activation(ActorNumber { kind: N, key }, record_of(id), home, node.id());
-        Self { span, home: home.clone(), node: node.clone(), value: 0 }
+        let span = truth.activation(ActorNumber { kind: N, key }, record_of(id, layout), home, node.id());
+        Self { span, home: home.clone(), node: node.clone(), value: 0, memory: Rc::default() }
     }
 }
 
@@ -60,6 +69,7 @@ impl<const N: usize> Actor for Counter<N> {
 
 impl<const N: usize> VirtualActor for Counter<N> {
     const KIND: &'static str = NAMES[N];
+    const MIGRATION: Option<Migration<Self>> = if N == 0 { Some(Migration::of_actor()) } else { None };
 
     fn messages(table: &mut MessageTable<Self>) {
         table.add::<Add>();
@@ -77,12 +87,27 @@ impl<const N: usize> Lifecycle for Counter<N> {
     }
 }
 
+impl<const N: usize> Migrate for Counter<N> {
+    type Carried = Memory;
+
+    fn dehydrate(&mut self) -> Option<Memory> {
+        self.span.truth().packed(&self.span);
+        Some(self.memory.get())
+    }
+
+    fn rehydrate(&mut self, memory: Memory) {
+        self.span.truth().rehydrated(&self.span, memory);
+        self.memory.set(memory);
+    }
+}
+
 impl<const N: usize> Handler<Add> for Counter<N> {
     type Result = ResponseFuture<Tally>;
 
     fn handle(&mut self, add: Add, _: &mut Context<Self>) -> ResponseFuture<Tally> {
         let Add { ticket, millis, then } = add;
         self.value += 1;
+        self.memory.set(Memory { begun: self.memory.get().begun + 1, ..self.memory.get() });
         let running = self.span.truth().started(ticket, self.value, &self.span);
         let tally = Tally { ticket, activation: self.span.at().activation, value: self.value };
         let task = Task {
@@ -91,6 +116,7 @@ impl<const N: usize> Handler<Add> for Counter<N> {
             node: self.node.clone(),
             _running: running,
         };
+        let memory = Rc::clone(&self.memory);
         Box::pin(in_call(async move {
             if millis > 0 {
                 TrueClock::sleep(Duration::from_millis(millis)).await;
@@ -99,6 +125,8 @@ impl<const N: usize> Handler<Add> for Counter<N> {
             if let Some(key) = then {
                 task.add_to(ActorNumber { kind: (N + 1) % KINDS, key }).await;
             }
+            memory.set(Memory { ended: memory.get().ended + 1, ..memory.get() });
+            task.span.truth().ended(&task.span);
             tally
         }))
     }
@@ -163,13 +191,18 @@ pub(crate) fn with_kind<const N: usize>(
     builder: NodeBuilder,
     truth: &Shared<Truth>,
     home: &Home,
+    layout: KindLayout,
 ) -> NodeBuilder {
     let (truth, home) = (Arc::clone(truth), home.clone());
-    builder.actor_with(move |id, node| Counter::<N>::new(known(&truth), &home, id, node))
+    let made = move |id: &ActorId, node: &Node| Counter::<N>::new(known(&truth), &home, id, (node, layout));
+    builder.shard(Sharding::new(made).divided(layout))
 }
 
-/// The record that says who owns a counter: that of its shard.
-fn record_of(id: &ActorId) -> RecordId {
+/// The record that says who owns a counter: that of its shard, or its own.
+fn record_of(id: &ActorId, layout: KindLayout) -> RecordId {
+    if layout.is_by_actor() {
+        return owner_id(&OwnedKey::Actor(id.clone()));
+    }
     let shard = u32::try_from(id.stable_hash() % SHARDS).unwrap_or(u32::MAX);
     owner_id(&OwnedKey::shard(id.kind().clone(), shard))
 }

@@ -61,6 +61,16 @@ pub(crate) async fn watch(nodes: usize, world: World, truth: Arc<Truth>) {
             if meters.labelled("archipelago_placements_total", ("decision", "raced")) > 0 {
                 sometimes!("race for a shard lost");
             }
+            if meters.counter("archipelago_records_given_up_total") > 0 {
+                sometimes!("single actor given up");
+            }
+            let given_up = |why| meters.labelled("archipelago_placement_cache_given_up_total", ("why", why));
+            if given_up("full") + given_up("idle") > 0 {
+                sometimes!("known place given up");
+            }
+            if given_up("changed") > 0 {
+                sometimes!("known place followed to its change");
+            }
             let doubles = meters.counter("archipelago_duplicate_activations_total");
             truth.ledger().check(Invariant::AtMostOneActivation, doubles == 0, || {
                 format!("a node has noticed {doubles} activations that must not be")

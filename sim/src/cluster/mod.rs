@@ -5,6 +5,7 @@ mod client;
 mod counter;
 mod eyes;
 mod fate;
+mod memory;
 mod moves;
 mod plan;
 mod settle;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archipelago_backend_conformance::Rng;
+use archipelago_protocol::placement::KindLayout;
 use archipelago_runtime::NodeBuilder;
 use futures_util::future::join_all;
 
@@ -50,7 +52,9 @@ fn run_plan(seed: u64, plan: Plan, mut rng: Rng, length: Duration) -> Outcome {
     for index in 0..plan.nodes {
         simulation = simulation.node_in(plan.ppm[index], builder(&plan, index, Arc::clone(&shared)));
     }
-    run_judged((seed, &plan), simulation, &shared, Truth::new, async |world, truth| {
+    let kept = Duration::from_millis(plan.idle_after);
+    let truth = |world: &World| Truth::new(world, kept);
+    run_judged((seed, &plan), simulation, &shared, truth, async |world, truth| {
         script(&plan, world, truth, &mut rng, length).await;
     })
 }
@@ -61,11 +65,12 @@ fn builder(
     shared: Shared<Truth>,
 ) -> impl Fn(NodeBuilder, &Arc<SimEnvironment>) -> NodeBuilder + 'static {
     let settings = plan.settings(index);
+    let last = if plan.singles { KindLayout::Actor } else { KindLayout::default() };
     move |builder, env| {
         let home = Home { index, env: Arc::clone(env) };
         let builder = builder.settings(settings.clone());
-        let builder = with_kind::<0>(builder, &shared, &home);
-        with_kind::<1>(builder, &shared, &home)
+        let builder = with_kind::<0>(builder, &shared, &home, KindLayout::default());
+        with_kind::<1>(builder, &shared, &home, last)
     }
 }
 

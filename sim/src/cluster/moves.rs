@@ -20,8 +20,11 @@ impl Fate {
         let Some(target) = self.hand.world.node(b).map(|node| node.id()) else { return };
         let moving: Vec<_> = (0..1 + self.hand.rng.below(4))
             .map(|_| {
-                let (kind, key) = (self.hand.rng.index(KINDS), self.hand.rng.below(self.plan.keys));
-                move_one(self.hand.world.clone(), a, ActorNumber { kind, key }, target)
+                // Single actors do not move.
+                let kinds = if self.plan.singles { KINDS - 1 } else { KINDS };
+                let (kind, key) = (self.hand.rng.index(kinds), self.hand.rng.below(self.plan.keys));
+                let insists = self.hand.rng.chance(500);
+                insist((self.hand.world.clone(), a), ActorNumber { kind, key }, target, insists)
             })
             .collect();
         let all = futures_util::future::join_all(moving);
@@ -45,6 +48,24 @@ impl Fate {
     }
 }
 
+/// Orders one move, and by chance again and again at once if it comes to nothing.
+async fn insist(
+    (world, by): (World, usize),
+    counter: ActorNumber,
+    to: NodeId,
+    again: bool,
+) -> Option<HandOffOutcome> {
+    let mut outcome = move_one(world.clone(), by, counter, to).await;
+    for _ in 0..if again { INSISTS } else { 0 } {
+        if !matches!(outcome, Some(HandOffOutcome::Stays(_))) {
+            break;
+        }
+        sometimes!("shard stayed and was ordered again");
+        outcome = move_one(world.clone(), by, counter, to).await;
+    }
+    outcome
+}
+
 /// Orders one move; what became of it, if that was said.
 async fn move_one(world: World, by: usize, counter: ActorNumber, to: NodeId) -> Option<HandOffOutcome> {
     let node = world.node(by)?;
@@ -60,3 +81,6 @@ async fn move_one(world: World, by: usize, counter: ActorNumber, to: NodeId) -> 
     }
     outcome
 }
+
+/// How often a move that comes to nothing is ordered again.
+const INSISTS: usize = 4;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use archipelago_backend_conformance::Rng;
 use archipelago_memory::NetworkSettings;
-use archipelago_protocol::placement::{ChooseNode, LeastLoaded, Local, Random, Spread};
+use archipelago_protocol::placement::{CacheLimits, ChooseNode, LeastLoaded, Local, Random, Spread};
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::NodeSettings;
 
@@ -35,6 +35,8 @@ pub(crate) struct Plan {
     // Features.
     pub(crate) nested: bool,
     pub(crate) slow: bool,
+    /// Some handlers take so long that a shard that moves has to wait for them.
+    pub(crate) long: bool,
     pub(crate) bursts: bool,
     // What happens to the nodes.
     pub(crate) calm: bool,
@@ -58,6 +60,10 @@ pub(crate) struct Plan {
     pub(crate) expiries: bool,
     /// How many times in a thousand something odd happens where it may.
     pub(crate) oddities: u32,
+    /// The actors of the last kind have records of their own.
+    pub(crate) singles: bool,
+    /// How many of their places are remembered, for how many milliseconds, and whether their records are followed.
+    pub(crate) cache: (usize, u64, bool),
 }
 
 /// Who is asked to own what nobody owns.
@@ -95,6 +101,7 @@ impl Plan {
             fixed_ports: rng.chance(500),
             nested: rng.chance(500),
             slow: rng.chance(600),
+            long: false,
             bursts: rng.chance(600),
             calm,
             leaves,
@@ -112,12 +119,15 @@ impl Plan {
             rates,
             expiries,
             oddities,
+            singles: rng.chance(600),
+            cache: ([1, 3, 65_536][rng.index(3)], [300, 60_000][rng.index(2)], rng.chance(400)),
         }
     }
 
     /// The same plan with shards that move.
     pub(crate) fn with_moves(mut self, rng: &mut Rng) -> Self {
         self.moves = 2 + rng.index(6);
+        self.long = self.slow && rng.chance(500);
         self
     }
 
@@ -130,6 +140,8 @@ impl Plan {
         settings.session_ttl = TTL;
         settings.event_queue = 4_096;
         settings.placement = self.strategy.choice();
+        settings.placement_cache.limits = CacheLimits { entries: self.cache.0, idle: Millis(self.cache.1) };
+        settings.placement_cache.watch = self.cache.2;
         settings.membership.stable_after = Millis(self.stable_after);
         settings.remote.bind = if self.fixed_ports { fixed_bind_of(index) } else { bind_of(index) };
         settings.remote.tell_ttl = TELL_TTL;

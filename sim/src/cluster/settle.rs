@@ -37,7 +37,7 @@ pub(crate) async fn settle(plan: &Plan, world: &World, truth: &Arc<Truth>) {
         is_quiet(world, truth.ledger(), index);
     }
     if plan.calm {
-        truth.look_back();
+        truth.look_back(plan.moves > 0);
     }
     stop_all(world, truth.ledger(), plan.nodes).await;
 }

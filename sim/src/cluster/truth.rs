@@ -5,12 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use archipelago_directory::RecordId;
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::{Generation, NodeId};
 
 use super::counter::Tally;
+use super::memory::{Lineages, Memory};
 use crate::common::{self, ActorNumber, Ground, Home, Ledger, Place, Reported};
 use crate::invariants::Invariant;
 use crate::sometimes;
@@ -27,6 +29,8 @@ pub(crate) type Running = common::Running<Truth>;
 pub(crate) struct Truth {
     ledger: Ledger<From>,
     inner: Mutex<Inner>,
+    /// For how long a state that goes along waits for its actor.
+    kept: Duration,
 }
 
 #[derive(Default)]
@@ -36,6 +40,11 @@ struct Inner {
     activations: BTreeMap<u64, Activated>,
     crashed: BTreeSet<u64>,
     leaving: BTreeSet<u64>,
+    /// The newest generation under which anything was started in a shard, and by whom.
+    served: BTreeMap<RecordId, (Generation, u64)>,
+    /// The last message of a sender that an actor has started, and in which life.
+    last: BTreeMap<(u64, ActorNumber), (u64, u64)>,
+    lineages: Lineages,
 }
 
 /// Where a message comes from.
@@ -58,6 +67,8 @@ struct Activated {
     generation: Option<Generation>,
     /// Its generation is the first one that anybody has seen of it.
     fresh: bool,
+    /// It has got the state of the last one.
+    warm: bool,
     attempted: u64,
     /// The values that were acknowledged.
     acked: BTreeSet<u64>,
@@ -72,8 +83,8 @@ impl Ground for Truth {
 }
 
 impl Truth {
-    pub(crate) fn new(world: &World) -> Self {
-        Self { ledger: Ledger::new(world), inner: Mutex::default() }
+    pub(crate) fn new(world: &World, kept: Duration) -> Self {
+        Self { ledger: Ledger::new(world), inner: Mutex::default(), kept }
     }
 
     // ---- what senders note ----
@@ -130,8 +141,8 @@ impl Truth {
         node: NodeId,
     ) -> Arc<Span> {
         let place = self.ledger.activation(actor, home, node);
-        let (generation, fresh, attempted, acked) = (None, false, 0, BTreeSet::new());
-        let activated = Activated { record, generation, fresh, attempted, acked };
+        let (generation, attempted, acked) = (None, 0, BTreeSet::new());
+        let activated = Activated { record, generation, fresh: false, warm: false, attempted, acked };
         self.lock().activations.insert(place.activation, activated);
         Span::new(self, place)
     }
@@ -170,7 +181,66 @@ impl Truth {
             format!("{actor:?} has {value}; attempts, acknowledged and first are {counted:?}")
         });
         self.check_owner(ticket, span);
+        self.check_order(ticket, letter.sender, span);
+        self.check_memory(span);
         Running::new(span)
+    }
+
+    /// A handler has ended.
+    pub(crate) fn ended(&self, span: &Span) {
+        self.lock().lineages.ended(span.at());
+    }
+
+    /// The state of an activation goes along with its shard.
+    pub(crate) fn packed(&self, span: &Span) {
+        let (warm, now) = (self.is_warm(span), self.ledger.now());
+        self.lock().lineages.packed(span.at(), warm, now);
+    }
+
+    /// An activation has got state along with its shard: that of the last one, as it was at its end.
+    pub(crate) fn rehydrated(&self, span: &Span, memory: Memory) {
+        let Place { actor, activation, node, .. } = *span.at();
+        let (expected, from) = self.lock().lineages.taken(span.at());
+        self.with(activation, |facts| facts.warm = true);
+        if from == Some(node) {
+            sometimes!("state taken back");
+        } else {
+            sometimes!("state taken along");
+        }
+        self.ledger.check(Invariant::MigratedStateIsComplete, memory == expected, || {
+            format!("{actor:?} has got {memory:?} from {from:?}, and its last activation had {expected:?}")
+        });
+    }
+
+    /// A message starts: if the state of the actor came along with its shard, the activation has got it.
+    fn check_memory(&self, span: &Span) {
+        let Place { actor, activation, node, .. } = *span.at();
+        if actor.kind != 0 {
+            return;
+        }
+        let (warm, now) = (self.is_warm(span), self.ledger.now());
+        let Some(cold) = self.lock().lineages.begun(span.at(), warm, now) else { return };
+        let record = self.with(activation, |facts| facts.record.clone());
+        let moved = record.and_then(|record| self.ledger.beats().moved(&record));
+        self.ledger.check(Invariant::MigratedStateIsComplete, !cold.is_loss(moved, self.kept), || {
+            format!("{actor:?} starts on {node} without its state, which came along by {moved:?}: {cold:?}")
+        });
+    }
+
+    fn is_warm(&self, span: &Span) -> bool {
+        self.with(span.at().activation, |facts| facts.warm).unwrap_or(false)
+    }
+
+    /// A message starts in another life of a node than the last one of its sender: still in order.
+    fn check_order(&self, ticket: u64, sender: Option<u64>, span: &Span) {
+        let Place { actor, life, .. } = *span.at();
+        let Some(sender) = sender else { return };
+        let last = self.lock().last.insert((sender, actor), (ticket, life));
+        if let Some((before, _)) = last.filter(|(_, there)| *there != life) {
+            self.ledger.check(Invariant::HandoffKeepsOrder, before < ticket, || {
+                format!("{actor:?} starts message {ticket} in life {life} after {last:?}")
+            });
+        }
     }
 
     /// A message starts here: the store must say that the actor is ours.
@@ -183,6 +253,15 @@ impl Truth {
         self.ledger.check(Invariant::ServerIsRecorded, owned, || {
             format!("{actor:?} starts {ticket} in life {life} by {by:?}, of which the store knows nothing")
         });
+        let Some((record, Some(generation))) = by else { return };
+        let before = self.lock().served.get(&record).copied();
+        let newest = before.is_none_or(|(last, by)| last < generation || (last == generation && by == life));
+        self.ledger.check(Invariant::ShardHasOneOwner, newest, || {
+            format!("{actor:?} starts {ticket} in life {life} at {generation} after {before:?}")
+        });
+        if newest {
+            self.lock().served.insert(record, (generation, life));
+        }
     }
 
     // ---- what the script notes and asks ----
@@ -199,14 +278,17 @@ impl Truth {
 
     /// All is over and quiet, and nothing was ever wrong: no message may be missing. A node that leaves answers nobody outside
     /// of it any more; whoever asks through it knows that.
-    pub(crate) fn look_back(&self) {
+    pub(crate) fn look_back(&self, moves: bool) {
         self.ledger.look_back(|ticket, letter, started, told| {
             let lost = letter.tell && told == Some(Reported::Accepted) && !started;
             let excused = letter.more.leaving && !letter.more.inside;
             let unanswered = !letter.tell && !excused && !matches!(told, Some(Reported::Answered(_)));
-            self.ledger.check(Invariant::NoAcceptedMessageLost, !lost && !unanswered, || {
-                format!("nothing was wrong, but message {ticket} {letter:?} ended as {told:?}")
-            });
+            let moved = moves.then_some(Invariant::NoMessageLostWithoutFault);
+            for invariant in moved.into_iter().chain([Invariant::NoAcceptedMessageLost]) {
+                self.ledger.check(invariant, !lost && !unanswered, || {
+                    format!("nothing was wrong, but message {ticket} {letter:?} ended as {told:?}")
+                });
+            }
         });
     }
 

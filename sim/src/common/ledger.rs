@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use archipelago_protocol::identity::NodeId;
 
@@ -285,6 +286,11 @@ impl<M: Copy + Debug> Ledger<M> {
 
     pub(crate) const fn judge(&self) -> &Judge {
         &self.judge
+    }
+
+    /// How much true time has passed.
+    pub(crate) fn now(&self) -> Duration {
+        self.clock.elapsed()
     }
 
     pub(crate) fn check(&self, invariant: Invariant, holds: bool, detail: impl FnOnce() -> String) {

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archipelago_directory::{
-    CasAnswer, Expect, Guard, Position, Read, Record, RecordId, Records, Space, Store, StoreError,
-    StoreWatch, Write, lease_id,
+    CasAnswer, Expect, Guard, OwnerValue, Position, Read, Record, RecordId, Records, Space, Store,
+    StoreError, StoreWatch, Write, lease_id,
 };
+use archipelago_protocol::contract::Move;
 use archipelago_protocol::identity::{Generation, NodeId};
 use archipelago_protocol::session::{EndReason, Lease};
 use archipelago_protocol::time::Millis;
@@ -34,8 +35,16 @@ struct Inner {
     ended: BTreeMap<NodeId, EndReason>,
     /// Sessions that were written to after their end.
     revived: Vec<NodeId>,
-    /// Who owns what, and at which version.
-    owners: BTreeMap<RecordId, (String, u64)>,
+    /// Who owns what.
+    owners: BTreeMap<RecordId, Ownership>,
+}
+
+/// What the store says about the owner of something.
+struct Ownership {
+    tag: String,
+    version: u64,
+    /// How it came there, if it was handed over.
+    moved: Option<Move>,
 }
 
 impl Beats {
@@ -63,7 +72,12 @@ impl Beats {
     pub(crate) fn is_owner(&self, record: &RecordId, node: NodeId, generation: Generation) -> bool {
         let inner = self.lock();
         let owner = inner.owners.get(record);
-        owner.is_some_and(|(tag, version)| *tag == node.to_string() && *version == generation.as_u64())
+        owner.is_some_and(|owner| owner.tag == node.to_string() && owner.version == generation.as_u64())
+    }
+
+    /// How what this record is about came to its owner, if it was handed over.
+    pub(crate) fn moved(&self, record: &RecordId) -> Option<Move> {
+        self.lock().owners.get(record)?.moved
     }
 
     fn note_lease(&self, id: &RecordId, value: &Bytes) {
@@ -84,7 +98,10 @@ impl Beats {
     fn note_owner(&self, id: &RecordId, write: &Write, version: u64) {
         let mut inner = self.lock();
         match write {
-            Write::Put { tag: Some(tag), .. } => inner.owners.insert(id.clone(), (tag.clone(), version)),
+            Write::Put { tag: Some(tag), value, .. } => {
+                let moved = serde_json::from_slice::<OwnerValue>(value).ok().and_then(|owner| owner.moved);
+                inner.owners.insert(id.clone(), Ownership { tag: tag.clone(), version, moved })
+            }
             Write::Put { .. } | Write::Delete => inner.owners.remove(id),
         };
     }

@@ -1,6 +1,7 @@
 //! A simulated world: nodes, a store, one clock, and the hands on all of them.
 
 mod beats;
+mod datacenters;
 mod eyes;
 mod kills;
 mod lies;
@@ -22,6 +23,7 @@ use archipelago_runtime::env::{ArbiterRole, Environment};
 use archipelago_runtime::{Node, NodeBuilder, StartError};
 
 pub(crate) use beats::Beats;
+pub use datacenters::SimControlPlane;
 use lies::WrongLocator;
 use network::Network;
 pub use network::bind_of;
@@ -45,7 +47,8 @@ struct Inner {
     truth: TrueClock,
     rng: RefCell<Rng>,
     trace: RefCell<Trace>,
-    stores: Rc<Stores>,
+    /// One per datacenter.
+    stores: Vec<Rc<Stores>>,
     nodes: RefCell<Vec<SimNode>>,
     /// How many lives nodes have had, over the whole world.
     lives: Cell<u64>,
@@ -55,6 +58,14 @@ struct Inner {
 }
 
 type Build = Rc<dyn Fn(NodeBuilder, &Arc<SimEnvironment>) -> NodeBuilder>;
+
+/// A node as the script describes it.
+struct Plan {
+    build: Build,
+    ppm: i32,
+    /// Which store it has: that of its datacenter.
+    store: usize,
+}
 
 /// What a world has besides its nodes.
 #[derive(Clone, Debug)]
@@ -70,6 +81,7 @@ struct Ground {
 struct SimNode {
     build: Build,
     ppm: i32,
+    store: usize,
     current: Option<Life>,
     /// The session of the last life, until it is known to have ended.
     last: Option<NodeId>,
@@ -82,22 +94,30 @@ struct Life {
 }
 
 impl World {
-    fn new(seed: u64, builds: Vec<(Build, i32)>, ground: Ground) -> Self {
+    fn new(seed: u64, plans: Vec<Plan>, ground: Ground) -> Self {
         let truth = TrueClock::start();
         let mut rng = Rng::new(seed);
-        let stores = Rc::new(Stores::new(truth));
-        let observer = Rc::clone(&stores).observe();
-        let late = Rc::clone(&stores).let_late_writes_through(Rng::new(rng.bits()));
-        let nodes = builds.into_iter().map(|(build, ppm)| SimNode { build, ppm, current: None, last: None });
+        let count = plans.iter().map(|plan| plan.store + 1).max().unwrap_or(1);
+        let stores: Vec<_> = (0..count).map(|_| Rc::new(Stores::new(truth))).collect();
+        let observers: Vec<_> = stores.iter().map(|store| Rc::clone(store).observe()).collect();
+        let late = |store: &Rc<Stores>| Rc::clone(store).let_late_writes_through(Rng::new(rng.bits()));
+        let late: Vec<_> = stores.iter().map(late).collect();
+        let nodes = plans.into_iter().map(|Plan { build, ppm, store }| SimNode {
+            build,
+            ppm,
+            store,
+            current: None,
+            last: None,
+        });
         let nodes = RefCell::new(nodes.collect());
         let (rng, trace, lives) = (RefCell::new(rng), RefCell::new(Trace::new()), Cell::new(0));
         let network = ground.network.map(|settings| Network::new(settings, seed, truth));
         let (wrong_locations, oddities) = (ground.wrong_locations, ground.oddities);
         let inner = Inner { truth, rng, trace, stores, nodes, lives, network, wrong_locations, oddities };
         let world = Self { inner: Rc::new(inner) };
-        world.spawn(late);
+        late.into_iter().for_each(|late| world.spawn(late));
         if ground.observed {
-            world.spawn(observer);
+            observers.into_iter().for_each(|observer| world.spawn(observer));
         }
         world
     }
@@ -186,7 +206,7 @@ impl World {
         self.abandon(index);
         let last = self.inner.nodes.borrow()[index].last;
         if let Some(last) = last {
-            self.inner.stores.ended(last).await;
+            self.store_of(index).ended(last).await;
         }
         self.start(index).await
     }
@@ -249,7 +269,7 @@ impl World {
         let transport = self.inner.network.as_ref().map(|network| network.transport(index));
         let env = SimEnvironment::new(self.inner.truth, ppm, self.random()).with_transport(transport);
         let env = Arc::new(env.with_oddities(self.inner.oddities));
-        let (directory, states) = self.inner.stores.way(&env, self.random());
+        let (directory, states) = self.store_of(index).way(&env, self.random());
         self.inner.lives.set(self.inner.lives.get() + 1);
         self.record("start", index as u64, self.inner.lives.get());
         let builder = self.builder(index, &env, directory).state_store(states);
@@ -290,6 +310,10 @@ impl World {
                 builder.locator(Arc::new(WrongLocator::new(directory, index, per_mille, self.random())))
             }
         }
+    }
+
+    fn store_of(&self, index: usize) -> Rc<Stores> {
+        Rc::clone(&self.inner.stores[self.inner.nodes.borrow()[index].store])
     }
 
     fn life(&self, index: usize) -> Option<Life> {
@@ -347,14 +371,14 @@ impl World {
     /// Sets what goes wrong between the nodes and the store from now on.
     pub fn store_faults(&self, faults: Faults) {
         self.record("store faults", u64::from(faults.unavailable), u64::from(faults.lost_reply));
-        self.inner.stores.set_faults(faults);
+        self.inner.stores.iter().for_each(|store| store.set_faults(faults));
     }
 
     /// Removes the lease of a node's session from the store, as an engine does whose clock jumps; whether there was one.
     pub async fn expire_lease(&self, index: usize) -> bool {
         let Some(node) = self.node(index) else { return false };
         self.record("expire", index as u64, 0);
-        self.inner.stores.expire(node.id()).await
+        self.store_of(index).expire(node.id()).await
     }
 
     // ---- the trace ----
@@ -381,11 +405,11 @@ impl World {
     }
 
     pub(crate) fn beats(&self) -> &Arc<Beats> {
-        self.inner.stores.beats()
+        self.inner.stores[0].beats()
     }
 
     pub(crate) fn late_writes_applied(&self) -> u64 {
-        self.inner.stores.late_applied()
+        self.inner.stores.iter().map(|store| store.late_applied()).sum()
     }
 }
 

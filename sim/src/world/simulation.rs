@@ -8,7 +8,7 @@ use std::time::Duration;
 use archipelago_memory::NetworkSettings;
 use archipelago_runtime::{NodeBuilder, NodeSettings};
 
-use super::{Build, Ground, World, bind_of};
+use super::{Ground, Plan, World, bind_of};
 use crate::env::SimEnvironment;
 
 /// A world in the making. The same seed, nodes and script give the same run, down to the last step.
@@ -41,8 +41,9 @@ use crate::env::SimEnvironment;
 #[must_use = "a simulation does nothing until it is run"]
 pub struct Simulation {
     seed: u64,
-    builds: Vec<(Build, i32)>,
-    ground: Ground,
+    pub(super) plans: Vec<Plan>,
+    store: usize,
+    pub(super) ground: Ground,
 }
 
 /// What a run came to.
@@ -62,7 +63,7 @@ impl Simulation {
     /// A world without nodes whose every chance comes from `seed`.
     pub const fn new(seed: u64) -> Self {
         let ground = Ground { network: None, wrong_locations: 0, oddities: 0, observed: true };
-        Self { seed, builds: Vec::new(), ground }
+        Self { seed, plans: Vec::new(), store: 0, ground }
     }
 
     /// Gives the world a network: node `i` is its host `node-<i>`, and must be told so in its settings. See
@@ -96,6 +97,12 @@ impl Simulation {
         self
     }
 
+    /// Begins another datacenter: the nodes that are added from here on have a store of their own.
+    pub const fn another_datacenter(mut self) -> Self {
+        self.store += 1;
+        self
+    }
+
     /// Adds a node, which is started before the script begins. `build` is called for every life of it.
     pub fn node(self, build: impl Fn(NodeBuilder) -> NodeBuilder + 'static) -> Self {
         self.skewed_node(0, build)
@@ -116,7 +123,7 @@ impl Simulation {
         let build = Rc::new(build);
         for _ in 0..count {
             let (mut settings, build) = (settings.clone(), Rc::clone(&build));
-            settings.remote.bind = bind_of(self.builds.len());
+            settings.remote.bind = bind_of(self.plans.len());
             self = self.node(move |builder| build(builder.settings(settings.clone())));
         }
         self
@@ -133,7 +140,7 @@ impl Simulation {
         ppm: i32,
         build: impl Fn(NodeBuilder, &Arc<SimEnvironment>) -> NodeBuilder + 'static,
     ) -> Self {
-        self.builds.push((Rc::new(build), ppm));
+        self.plans.push(Plan { build: Rc::new(build), ppm, store: self.store });
         self
     }
 
@@ -152,8 +159,8 @@ impl Simulation {
                 .expect("a runtime without threads and sockets needs nothing from the machine")
         });
         let run = system.block_on(async {
-            let count = self.builds.len();
-            let world = World::new(self.seed, self.builds, self.ground);
+            let count = self.plans.len();
+            let world = World::new(self.seed, self.plans, self.ground);
             for index in 0..count {
                 world.start(index).await.expect("nothing is wrong with the store before the script begins");
             }
@@ -168,7 +175,7 @@ impl Simulation {
 
 impl fmt::Debug for Simulation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Simulation").field("seed", &self.seed).field("nodes", &self.builds.len()).finish()
+        f.debug_struct("Simulation").field("seed", &self.seed).field("nodes", &self.plans.len()).finish()
     }
 }
 

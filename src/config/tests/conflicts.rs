@@ -104,6 +104,18 @@ fn what_is_about_other_nodes_needs_a_transport() {
 
 #[cfg(feature = "tcp")]
 #[test]
+fn what_is_for_members_is_refused_to_a_light_client() {
+    let text = "transport = { kind = 'tcp', insecure = true, bind = '0.0.0.0:1' }\n\
+                [cluster]\ncontacts = ['a:1']\npeers = ['a:1']\nplaced = { Account = 'a:1' }\n\
+                [backend.embedded]\nserve = true\n";
+    let keys = ["cluster.peers", "cluster.placed", "backend.embedded.serve"];
+    assert_eq!(broken_by("client-keys", text), keys.map(|key| Conflict::NotForClients { key }));
+    let transport = broken_by("client-transport", "[cluster]\ncontacts = ['a:1']\n");
+    assert_eq!(transport, [Conflict::NeedsTransport { key: "cluster.contacts" }]);
+}
+
+#[cfg(feature = "tcp")]
+#[test]
 fn serving_and_joining_at_once_is_refused() {
     let text =
         "transport = { kind = 'tcp', insecure = true }\n[backend.embedded]\nserve = true\njoin = 'a:1'\n";
@@ -147,4 +159,33 @@ fn transport_that_is_not_in_this_build_is_refused_with_its_feature() {
     );
     #[cfg(not(feature = "quic"))]
     assert!(broken_by("not-built", "[transport]\nkind = 'quic'\ndevelopment = 'd'\n").contains(&rule));
+}
+
+/// Proves: R395, R425, C49
+#[cfg(all(feature = "tcp", feature = "etcd"))]
+#[test]
+fn the_lease_of_a_datacenter_has_to_be_said_and_to_last_three_heartbeats() {
+    use std::time::Duration;
+
+    use super::super::BackendKind;
+    let with = |plane: &str| {
+        format!(
+            "[transport]\nkind = 'tcp'\ninsecure = true\nbind = '127.0.0.1:4710'\n[control_plane]\n{plane}"
+        )
+    };
+    let missing = broken_by("no-lease", &with("kind = 'etcd'\n"));
+    assert_eq!(missing, [Conflict::LeaseMissing { kind: BackendKind::Etcd }]);
+    let said = said_about("no-lease-said", &with("kind = 'etcd'\n"));
+    assert!(said.contains("control_plane.lease_ttl: a control plane in etcd has to be told"), "{said}");
+    let (ttl, heartbeat) = (Duration::from_secs(29), Duration::from_secs(10));
+    let short = broken_by("short-lease", &with("kind = 'embedded'\nlease_ttl = '29s'\n"));
+    assert_eq!(short, [Conflict::LeaseTooShort { ttl, heartbeat }]);
+    let embedded = Directory::new("own-lease").with("archipelago.toml", &with("kind = 'embedded'\n"));
+    assert_eq!(embedded.loader().load().unwrap().control_plane.lease(), Duration::from_secs(30));
+}
+
+#[test]
+fn a_control_plane_needs_a_transport() {
+    let broken = broken_by("plane-alone", "[control_plane]\nkind = 'embedded'\n");
+    assert_eq!(broken, [Conflict::NeedsTransport { key: "control_plane.kind" }]);
 }

@@ -26,10 +26,11 @@ fn sections_about_other_nodes_are_read_from_a_file() {
     let text = r#"
         [cluster]
         name = "shop"
-        datacenter = "east"
         peers = ["10.0.0.1:4710", "[::1]:4710"]
         [cluster.placed]
         Account = "10.0.0.2:4710"
+        [datacenter]
+        name = "east"
         [transport]
         kind = "quic"
         bind = "0.0.0.0:5000"
@@ -44,7 +45,7 @@ fn sections_about_other_nodes_are_read_from_a_file() {
         tell_ttl = "1s"
     "#;
     let settings = Directory::new("net-file").with("archipelago.toml", text).loader().load().unwrap();
-    assert_eq!((settings.cluster.name.as_str(), settings.cluster.datacenter.as_str()), ("shop", "east"));
+    assert_eq!((settings.cluster.name.as_str(), settings.datacenter.name.as_str()), ("shop", "east"));
     assert_eq!(settings.cluster.peers, [address("10.0.0.1:4710"), address("[::1]:4710")]);
     assert_eq!(settings.cluster.placed, [("Account".to_owned(), address("10.0.0.2:4710"))].into());
     assert_eq!(settings.transport.kind, TransportKind::Quic);

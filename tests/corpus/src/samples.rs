@@ -107,7 +107,7 @@ fn head() -> Head<'static> {
         ttl: None,
         flags: MessageFlags::empty(),
         codec: CodecId::POSTCARD,
-        shard: ShardRef { kind: 0, number: 12 },
+        shard: ShardRef { kind: 0, number: 0xcbf2_9ce4_8422_2325 },
         message: 1,
         generation: Generation::new(4),
         key: KeyText::new("alice@example.org").expect("short"),

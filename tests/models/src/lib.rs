@@ -12,11 +12,13 @@
 
 mod calls;
 mod check;
+mod datacenters;
 mod drift;
 mod effects;
 mod handoff;
 mod monitors;
 mod occ_claim;
+mod ranges;
 mod registry;
 mod registry_extended;
 mod roles;

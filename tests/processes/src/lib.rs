@@ -40,6 +40,6 @@ pub use journal::{Deed, Journals, Mark, Stamp, machine_nanos};
 pub use load::{ACCOUNTS, Book, Calls, Load};
 pub use member::{MemberProcess, Settings, member, run_member};
 pub use network::{Cable, Network};
-pub use road::{Papers, Road, caller, node, node_over, settings};
+pub use road::{Papers, Road, caller, client, node, node_over, settings};
 pub use store::{Scale, Store, figure};
 pub use stranger::{CONTROL, DATA, Stranger, chunk, data_port, greet, hello};

@@ -120,6 +120,15 @@ pub async fn caller(
     builder(road, papers, settings).remote_actor::<Scribe>().start().await
 }
 
+/// A light client of this process that knows `host` and nothing else.
+///
+/// # Errors
+///
+/// As [`NodeBuilder::start`].
+pub async fn client(road: Road, papers: &Papers, host: NodeAddress) -> Result<Node, StartError> {
+    builder(road, papers, settings()).remote_actor::<Scribe>().client([host]).start().await
+}
+
 pub(crate) async fn hosting(road: Road, papers: &Papers, namespace: &str) -> Result<Node, StartError> {
     let node = builder(road, papers, settings()).namespace(namespace).actor::<Scribe>().start().await?;
     node.register("/desk", Desk::default().start()).expect("the path is free");

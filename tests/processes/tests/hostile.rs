@@ -119,7 +119,7 @@ async fn settles_of_unknown_shards_end_the_connection() {
     let node = host().await;
     let port = node.address().port();
     let settle = |n: u32| {
-        let shard = ShardRef { kind: 100 + (n >> 16) as u16, number: n as u16 };
+        let shard = ShardRef { kind: 100 + (n >> 16) as u16, number: u64::from(n) };
         Frame::Settle { shard, generation: Generation::new(1) }
     };
     let (taken, reason) = away(move || flood(port, 8 * MIB, settle)).await;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use actix::Actor;
 use archipelago_process_tests::{
-    Clerk, Desk, Echo, Host, Note, Notes, Orders, Papers, PassOn, Road, Scribe, Sleep, caller,
+    Clerk, Desk, Echo, Host, Note, Notes, Orders, Papers, PassOn, Road, Scribe, Sleep, caller, client,
 };
 use archipelago_protocol::call::{CallError, Outcome};
 use archipelago_protocol::identity::ActorPath;
@@ -67,6 +67,8 @@ on_every_road! {
     /// Proves: R131
     a_named_actor_of_another_process_is_asked_and_told => named;
     a_killed_process_leaves_no_call_to_its_named_actors_hanging => named_killed;
+    /// Proves: R332
+    a_light_client_needs_nothing_but_an_address => light_client;
 }
 
 /// Proves: R492
@@ -96,6 +98,26 @@ async fn everything_arrives(road: Road) {
     let replies: Vec<u64> = join_all(asks).await.into_iter().map(Result::unwrap).collect();
     assert_eq!(replies.iter().sum::<u64>(), 20 * (1..=100).sum::<u64>());
     node.stop().await.unwrap();
+}
+
+async fn light_client(road: Road) {
+    let orders = orders(road);
+    let mut host = host(&orders);
+    let client = client(road, &orders.papers, host.address.clone()).await.unwrap();
+    let scribe = client.actor::<Scribe>("one");
+    scribe.send_with(Echo(vec![1]), within(20)).await.unwrap();
+    for note in 0..5_000 {
+        while scribe.tell(Note(note)).is_err() {
+            actix::clock::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    let notes = scribe.send_with(Notes, within(20)).await.unwrap();
+    assert!(notes.len() == 5_000 && notes.is_sorted(), "{} notes", notes.len());
+    assert_eq!(desk(&host, &client).send_with(Note(0), within(20)).await, Ok(1));
+    host.kill();
+    let error = client.actor::<Scribe>("new").send_with(Echo(vec![1]), within(3)).await.unwrap_err();
+    assert_eq!(error.outcome(), Outcome::NotStarted, "{error}");
+    client.stop().await.unwrap();
 }
 
 async fn large_beside_small(road: Road) {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use archipelago_backend_conformance::control_plane_rules::ControlPlaneFixture;
 use archipelago_backend_conformance::directory_rules::Fixture;
+use archipelago_backend_conformance::homes_rules::HomesFixture;
 use archipelago_backend_conformance::routing_table_rules::RoutingTableFixture;
 use archipelago_backend_conformance::state_store_rules::StateStoreFixture;
 use archipelago_backend_conformance::{
-    ImmediateTimer, Plan, World, control_plane_conformance, directory_conformance, routing_table_conformance,
-    state_store_conformance, store_conformance,
+    ImmediateTimer, Plan, World, control_plane_conformance, directory_conformance, homes_conformance,
+    routing_table_conformance, state_store_conformance, store_conformance,
 };
 use archipelago_directory::Store;
 
@@ -45,6 +46,12 @@ fn state_store<F: Future<Output = ()>>(rule: impl FnOnce(StateStoreFixture) -> F
 }
 
 state_store_conformance!(state_store);
+
+fn homes<F: Future<Output = ()>>(rule: impl FnOnce(HomesFixture) -> F) {
+    now(rule(HomesFixture::new(Rig::new().remote)));
+}
+
+homes_conformance!(homes);
 
 /// The worlds of the session protocol go the same way whether the store is in the process or served.
 #[test]

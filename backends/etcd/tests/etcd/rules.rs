@@ -8,6 +8,7 @@ macro_rules! suites_on {
 
         use archipelago_backend_conformance::control_plane_rules::ControlPlaneFixture;
         use archipelago_backend_conformance::directory_rules::Fixture;
+        use archipelago_backend_conformance::homes_rules::HomesFixture;
         use archipelago_backend_conformance::routing_table_rules::RoutingTableFixture;
         use archipelago_backend_conformance::state_store_rules::StateStoreFixture;
         use archipelago_directory::Store;
@@ -35,11 +36,16 @@ macro_rules! suites_on {
             store(|store| rule(StateStoreFixture::new(store)));
         }
 
+        fn homes<F: Future<Output = ()>>(rule: impl FnOnce(HomesFixture) -> F) {
+            store(|store| rule(HomesFixture::new(store)));
+        }
+
         archipelago_backend_conformance::store_conformance!(store);
         archipelago_backend_conformance::directory_conformance!(directory);
         archipelago_backend_conformance::routing_table_conformance!(routing_table);
         archipelago_backend_conformance::control_plane_conformance!(control_plane);
         archipelago_backend_conformance::state_store_conformance!(state_store);
+        archipelago_backend_conformance::homes_conformance!(homes);
     };
 }
 

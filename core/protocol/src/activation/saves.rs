@@ -17,6 +17,8 @@ pub struct SaveOrder {
     written: u64,
     /// Nothing is stored, and nothing that was sent could change that.
     empty: bool,
+    /// A write was begun.
+    begun: bool,
     ended: bool,
 }
 
@@ -38,7 +40,7 @@ pub enum SaveStep {
 impl SaveOrder {
     /// The order of an activation that found a state in the store, or none.
     pub const fn loaded(found: bool) -> Self {
-        Self { taken: 0, written: 0, empty: !found, ended: false }
+        Self { taken: 0, written: 0, empty: !found, begun: false, ended: false }
     }
 
     /// Numbers a state that is taken from the actor now.
@@ -56,12 +58,18 @@ impl SaveOrder {
             return SaveStep::Covered;
         }
         self.empty = false;
+        self.begun = true;
         SaveStep::Write
     }
 
     /// Notes that a state was written.
     pub fn wrote(&mut self, ticket: SaveTicket) {
         self.written = self.written.max(ticket.0);
+    }
+
+    /// Whether anything was, or may have been, written.
+    pub const fn has_written(&self) -> bool {
+        self.begun
     }
 
     /// Notes that the activation is over.

@@ -113,6 +113,18 @@ pub enum CallError {
         /// True if it was the reply, so that the handler has run.
         started: bool,
     },
+    /// Another actor of the kind has the same hash, and this node has to do with that one at present. Nothing was started.
+    #[error("actor {by} has the same hash and is in use")]
+    HashTaken {
+        /// The other actor.
+        by: Text,
+    },
+    /// The actor may live in a datacenter that does not answer. Nothing was started.
+    #[error("the actor was not found, and not every datacenter answers: {silent}")]
+    Unreachable {
+        /// The datacenters that do not, or why none was asked.
+        silent: Text,
+    },
 }
 
 impl CallError {

@@ -196,7 +196,7 @@ mod tests {
         CallTable::new(3, 4)
     }
 
-    /// Proves: R33, R57, R65, R85
+    /// Proves: R33, R57, R65, R83, R85, R89
     #[test]
     fn a_reply_reaches_the_waiter_of_its_own_request() {
         let mut calls = table();
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(calls.complete(new), Some(2));
     }
 
-    /// Proves: R86, R92, R450
+    /// Proves: R86, R91, R92, R450, C43
     #[test]
     fn a_deadline_removes_the_pending_call() {
         let mut calls = table();

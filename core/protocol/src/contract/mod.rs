@@ -7,6 +7,7 @@ mod decision;
 mod directory;
 mod epoch;
 mod error;
+mod homes;
 mod routing_table;
 mod state_store;
 mod transport;
@@ -17,6 +18,7 @@ pub use decision::{Move, OwnerRecord, PlacementDecision};
 pub use directory::{Directory, Listing, PlacementScope};
 pub use epoch::Epoch;
 pub use error::{BoxError, DirectoryError};
+pub use homes::Homes;
 pub use routing_table::{
     RecordVersion, RoutingTable, RoutingTableError, SavedTable, TableVersion, TableWatch,
 };

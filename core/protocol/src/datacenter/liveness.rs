@@ -40,6 +40,14 @@ pub enum LivenessEvent {
         /// All records.
         records: Vec<DataCenterRecord>,
     },
+    /// The same while no watch tells what came after: what is listed takes the place of all that was known, also if it
+    /// seems older, as after the control plane was set up anew.
+    Replaced {
+        /// The point in history that the listing shows.
+        revision: Revision,
+        /// All records.
+        records: Vec<DataCenterRecord>,
+    },
     /// A watch told of one record.
     Put {
         /// The point in history of the change.
@@ -92,6 +100,10 @@ impl DataCenterLiveness {
     pub fn handle(&mut self, now: Millis, event: LivenessEvent) -> Vec<LivenessAction> {
         match event {
             LivenessEvent::Listed { revision, records } => self.on_listed(now, revision, records),
+            LivenessEvent::Replaced { revision, records } => {
+                self.forget_newer_than(revision, &records);
+                self.on_listed(now, revision, records)
+            }
             LivenessEvent::Put { revision, record } => self.on_put(now, revision, record),
             LivenessEvent::Gone { revision, id } => self.on_gone(revision, id),
             LivenessEvent::Unanswered => {
@@ -112,6 +124,32 @@ impl DataCenterLiveness {
     /// What the datacenter is ready for, the end of its lease taken into account; `None` if nobody knows it.
     pub fn standing(&self, id: &DataCenterId) -> Option<DataCenterState> {
         self.known.get(id).map(Known::standing)
+    }
+
+    /// Everybody that is known and where each stands, in the order of their ids.
+    pub fn known(&self) -> impl Iterator<Item = (&DataCenterRecord, DataCenterState)> {
+        self.known.values().map(|known| (&known.record, known.standing()))
+    }
+
+    /// When the control plane answered last; `None` if it never did.
+    pub const fn answered_at(&self) -> Option<Millis> {
+        self.answered_at
+    }
+
+    /// The shortest lease that still runs.
+    pub fn shortest_lease(&self) -> Option<Millis> {
+        self.running().map(|known| known.record.lease_ttl).min()
+    }
+
+    /// When the next lease would end if its record went on standing still: a listing is worth its while then. `None` while
+    /// nobody's time runs.
+    pub fn next_end(&self) -> Option<Millis> {
+        let answered_at = self.answered_at.filter(|_| !self.interrupted)?;
+        self.running().map(|known| known.ends_at(answered_at)).min()
+    }
+
+    fn running(&self) -> impl Iterator<Item = &Known> {
+        self.known.values().filter(|known| known.standing() != DataCenterState::Inactive)
     }
 
     /// Whether the control plane has not answered for so long that the view may be out of date.
@@ -142,6 +180,16 @@ impl DataCenterLiveness {
         }
         self.revision = self.revision.max(revision);
         changed
+    }
+
+    /// Makes room for records of another history, which counts anew.
+    fn forget_newer_than(&mut self, revision: Revision, records: &[DataCenterRecord]) {
+        self.revision = self.revision.min(revision);
+        self.known.retain(|id, known| {
+            known.told_at = known.told_at.min(revision);
+            let listed = records.iter().find(|record| record.id() == id);
+            listed.is_none_or(|listed| listed.version >= known.record.version)
+        });
     }
 
     /// A listing is complete; only what was told after it was made may be missing from it.
@@ -184,6 +232,12 @@ impl Known {
     fn standing(&self) -> DataCenterState {
         let expired = self.ended.then(|| self.record.state.after(LifeEvent::Expire).ok()).flatten();
         expired.unwrap_or(self.record.state)
+    }
+
+    /// When the lease ends if nothing new comes and the control plane goes on answering.
+    fn ends_at(&self, answered_at: Millis) -> Millis {
+        let left = times::observer_wait(self.record.lease_ttl) - self.stood;
+        answered_at.max(self.counted_to) + left
     }
 
     /// Counts the time between the last answer and this one; says whether the lease has ended by it.

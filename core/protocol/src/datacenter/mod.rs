@@ -4,14 +4,36 @@
 //! states may follow each other; [`DataCenterLiveness`] decides, on our own monotonic clock, whose lease has ended. Wall
 //! time stands in the record for people; no decision reads it, so clock skew between datacenters is harmless.
 
+mod choice;
+mod controller;
+mod discovery;
 mod id;
 mod info;
 mod liveness;
+mod map;
 mod record;
+mod snapshot;
+mod standings;
 mod state;
+mod target;
 
+pub use choice::{
+    ChooseDataCenter, DataCenterCandidate, HomeByKey, NearestFirst, RegionFirst, WantedDataCenter,
+};
+pub use controller::{
+    Controller, ControllerAction, ControllerEvent, ControllerReport, ControllerSettings, EMBEDDED_LEASE,
+    JITTER_PERCENT, WriteAnswer,
+};
+pub use discovery::{
+    AskId, Discovered, Discovery, DiscoveryAction, DiscoveryEvent, DiscoverySettings, FarAnswer, OnStale,
+    SeekerId,
+};
 pub use id::{DataCenterId, DataCenterIdError};
 pub use info::{DataCenterInfo, DataCenterInfoError};
 pub use liveness::{DataCenterLiveness, LivenessAction, LivenessEvent};
+pub use map::{DataCenterMap, MapEntry};
 pub use record::{DataCenterRecord, DataCenterVersion};
+pub use snapshot::{MapChange, SharedMap, Snapshot};
+pub use standings::{Keep, Standings, Whither};
 pub use state::{DataCenterState, IllegalTransition, LifeEvent};
+pub use target::{DataCenterTarget, NoCandidate, TargetError, endpoint_order};

@@ -22,7 +22,7 @@ pub struct CoordinatorLimits {
     pub per_source: usize,
     /// How many shards one node takes at a time.
     pub per_target: usize,
-    /// How many moves one round begins.
+    /// How many moves one round begins, some of them when others have ended.
     pub per_round: usize,
     /// How long it waits before its first rebalance, so that the orders of an earlier coordinator run out.
     pub settle_in: Millis,
@@ -41,7 +41,7 @@ impl Default for CoordinatorLimits {
         Self {
             per_source: 8,
             per_target: 4,
-            per_round: 16,
+            per_round: 32,
             settle_in: Millis(5_000),
             round: Millis(1_000),
             ask: Millis(5_000),
@@ -57,8 +57,10 @@ pub struct Coordinator {
     limits: CoordinatorLimits,
     hosts: BTreeMap<NodeId, Host>,
     shards: BTreeMap<u32, Shard>,
-    /// Not before this time is a shard moved.
+    /// When the next round begins; not before the first one is a shard moved.
     round_at: Millis,
+    /// How many moves this round may still begin.
+    left: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -158,7 +160,7 @@ impl Coordinator {
     /// A coordinator that takes office now and knows nothing yet.
     pub fn new(now: Millis, limits: CoordinatorLimits) -> Self {
         let round_at = now + limits.settle_in;
-        Self { limits, hosts: BTreeMap::new(), shards: BTreeMap::new(), round_at }
+        Self { limits, hosts: BTreeMap::new(), shards: BTreeMap::new(), round_at, left: 0 }
     }
 
     /// Takes one event at time `now` and returns what to do about it, in order.
@@ -173,10 +175,12 @@ impl Coordinator {
             CoordinatorEvent::Hosts(hosts) => self.hosts = hosts,
             CoordinatorEvent::Record { shard, record, ended } => {
                 self.on_record(now, shard, record.map(|hint| (hint, ended)), strategy, &mut out);
+                self.rebalance(now, strategy, &mut out);
             }
             CoordinatorEvent::Wanted(shard) => self.place(now, shard, strategy, &mut out),
             CoordinatorEvent::Done { shard, generation, moved } => {
-                self.on_done(now, shard, generation, moved)
+                self.on_done(now, shard, generation, moved);
+                self.rebalance(now, strategy, &mut out);
             }
             CoordinatorEvent::WokeUp => self.on_woke_up(now, strategy, &mut out),
         }
@@ -259,20 +263,24 @@ impl Coordinator {
         }
         if self.round_at <= now {
             self.round_at = now + self.limits.round;
+            self.left = self.limits.per_round;
             self.rebalance(now, strategy, out);
         }
     }
 
+    /// Begins as many moves as this round and the nodes have room for.
     fn rebalance(&mut self, now: Millis, strategy: &dyn AllocateShards, out: &mut Vec<CoordinatorAction>) {
+        if self.left == 0 {
+            return;
+        }
         let allocations = self.allocations();
         let targets = allocations.targets();
-        let mut begun = 0;
         for ShardMove { shard: number, from, to } in strategy.rebalance(&allocations, self.shards.len()) {
             let sources = self.asked().filter(|(owner, _)| *owner == from).count();
             let taking = self.asked().filter(|(_, target)| *target == to).count();
             let allowed = sources < self.limits.per_source
                 && taking < self.limits.per_target
-                && begun < self.limits.per_round
+                && self.left > 0
                 && targets.contains(&to);
             let until = now + self.limits.ask;
             if let Some(shard) = self.shards.get_mut(&number)
@@ -281,7 +289,7 @@ impl Coordinator {
             {
                 let generation = hint.generation;
                 shard.state = ShardState::Asked { generation, to, until };
-                begun += 1;
+                self.left -= 1;
                 out.push(CoordinatorAction::HandOff { shard: number, owner: from, generation, to });
             }
         }
@@ -365,7 +373,7 @@ mod tests {
         coordinator
     }
 
-    /// Proves: R287, R302
+    /// Proves: R284, R287, R302
     #[test]
     fn the_first_rebalance_comes_after_five_seconds_and_asks_within_limits() {
         let mut coordinator = unbalanced(40);
@@ -375,9 +383,23 @@ mod tests {
         let (shard, generation) = (0, Generation::new(1));
         assert_eq!(orders[0], CoordinatorAction::HandOff { shard, owner: A, generation, to: B });
         assert!(tell(&mut coordinator, 6_000, CoordinatorEvent::WokeUp).is_empty(), "four are open");
-        tell(&mut coordinator, 6_500, record(0, B, 2));
+        assert_eq!(tell(&mut coordinator, 6_500, record(0, B, 2)).len(), 1, "one goes and the next begins");
         assert_eq!(coordinator.state(0), ShardState::Steady, "the record tells");
-        assert_eq!(tell(&mut coordinator, 7_000, CoordinatorEvent::WokeUp).len(), 1);
+        assert!(tell(&mut coordinator, 7_000, CoordinatorEvent::WokeUp).is_empty(), "four are open");
+    }
+
+    #[test]
+    fn a_round_begins_no_more_moves_than_it_may_however_fast_they_end() {
+        let mut coordinator = unbalanced(200);
+        let begins = |actions: &[CoordinatorAction]| actions.len();
+        let mut begun = begins(&tell(&mut coordinator, 5_000, CoordinatorEvent::WokeUp));
+        for shard in 0..200 {
+            if matches!(coordinator.state(shard), ShardState::Asked { .. }) {
+                begun += begins(&tell(&mut coordinator, 5_100, record(shard, B, 2)));
+            }
+        }
+        assert_eq!(begun, CoordinatorLimits::default().per_round);
+        assert_eq!(tell(&mut coordinator, 6_000, CoordinatorEvent::WokeUp).len(), 4, "the next round");
     }
 
     #[test]

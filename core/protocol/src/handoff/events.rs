@@ -132,6 +132,11 @@ pub enum HostEvent<J> {
         /// The move.
         move_id: u64,
     },
+    /// The target does not take the parcels of the move, or cannot be reached.
+    ParcelsRefused {
+        /// The move.
+        move_id: u64,
+    },
     /// The transfer, or the release, was certainly not applied.
     TransferUnapplied {
         /// The move.

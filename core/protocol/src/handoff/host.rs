@@ -50,6 +50,8 @@ pub struct HostedShard<J> {
 struct Parcels {
     move_id: u64,
     arrived: bool,
+    /// The record was looked at because of them.
+    looked: bool,
     keep_until: Millis,
 }
 
@@ -96,7 +98,8 @@ impl<J> HostedShard<J> {
             HostEvent::OfferNo { move_id } => self.on_offer_no(move_id, out),
             HostEvent::Sealed(jobs) => self.on_sealed(at, jobs, out),
             HostEvent::Stopped { move_id, state } => self.on_stopped(at, move_id, state, out),
-            HostEvent::ParcelsAcked { move_id } => self.on_parcels_acked(at, move_id, out),
+            HostEvent::ParcelsAcked { move_id } => self.on_parcels_sent(at, move_id, true, out),
+            HostEvent::ParcelsRefused { move_id } => self.on_parcels_sent(at, move_id, false, out),
             HostEvent::TransferUnapplied { move_id } => self.on_unapplied(at, move_id, out),
             HostEvent::TransferUnknown { move_id } => self.on_unknown(at, move_id, out),
             HostEvent::Cancel => self.on_cancel(at, out),

@@ -19,6 +19,8 @@ pub struct HandoffLimits {
     pub parcels: Millis,
     /// How many bytes of state go along at most; more, and the shard moves cold.
     pub parcel_bytes: u64,
+    /// How many bytes of parcels a node keeps that nobody has used yet; more, and they are refused.
+    pub parcel_room: usize,
     /// How long parcels are kept that nobody has used.
     pub parcel_keep: Millis,
     /// How long a transfer may stay unanswered before it is made impossible.
@@ -41,6 +43,7 @@ impl HandoffLimits {
         patience: Millis(200),
         parcels: Millis(1_000),
         parcel_bytes: 64 << 20,
+        parcel_room: 256 << 20,
         parcel_keep: Millis(30_000),
         transfer: Millis(1_000),
         reassert: (Millis(100), Millis(1_000)),

@@ -11,6 +11,8 @@ mod frame;
 mod hold;
 mod host;
 mod limits;
+mod luggage;
+mod parcel_room;
 mod state;
 
 pub use allocate::{AllocateShards, Allocations, Host, LeastShards, ShardMove, WeighLoad, version_of};
@@ -21,4 +23,6 @@ pub use events::{
 pub use frame::{HandoffFrame, HandoffFrameError, ShardName};
 pub use host::HostedShard;
 pub use limits::HandoffLimits;
+pub use luggage::{CarriedState, pack, parcels, unpack};
+pub use parcel_room::{ParcelRefused, ParcelRoom, Part, Received};
 pub use state::{Assertion, Departure, Drain, HostState, Offered, Tenancy};

@@ -76,17 +76,20 @@ impl<'a> Take<'a> {
             return Err(FrameError::Malformed { part: FramePart::Head });
         }
         let number = |at: usize| u16::from_le_bytes([fixed[at], fixed[at + 1]]);
+        let long = |at: usize| {
+            let mut long = [0; 8];
+            long.copy_from_slice(&fixed[at..at + 8]);
+            u64::from_le_bytes(long)
+        };
         let ttl = u32::from_le_bytes([fixed[0], fixed[1], fixed[2], fixed[3]]);
-        let mut generation = [0; 8];
-        generation.copy_from_slice(&fixed[14..22]);
         Ok(Head {
             ttl: (ttl != NO_TTL).then_some(Millis(ttl.into())),
             flags: flags(number(4))?,
             codec: CodecId(fixed[6]),
-            shard: ShardRef { kind: number(8), number: number(10) },
-            message: number(12),
-            generation: Generation::new(u64::from_le_bytes(generation)),
-            key: self.key(fixed[22])?,
+            shard: ShardRef { kind: number(8), number: long(10) },
+            message: number(18),
+            generation: Generation::new(long(20)),
+            key: self.key(fixed[28])?,
             trace: if extras & TRACE != 0 { Some(self.trace()?) } else { None },
             chain: if extras & CHAIN != 0 { self.chain()? } else { CallChain::empty() },
         })
@@ -153,11 +156,8 @@ impl<'a> Take<'a> {
     }
 
     fn shard(&mut self) -> Result<ShardRef, FrameError> {
-        let fixed: &[u8; 4] = self.array(FramePart::Shard)?;
-        Ok(ShardRef {
-            kind: u16::from_le_bytes([fixed[0], fixed[1]]),
-            number: u16::from_le_bytes([fixed[2], fixed[3]]),
-        })
+        let kind = u16::from_le_bytes(*self.array(FramePart::Shard)?);
+        Ok(ShardRef { kind, number: self.u64(FramePart::Shard)? })
     }
 
     fn generation(&mut self) -> Result<Generation, FrameError> {

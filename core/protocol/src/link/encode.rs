@@ -157,10 +157,10 @@ impl Head<'_> {
         fixed[6] = self.codec.0;
         fixed[7] = extras;
         fixed[8..10].copy_from_slice(&self.shard.kind.to_le_bytes());
-        fixed[10..12].copy_from_slice(&self.shard.number.to_le_bytes());
-        fixed[12..14].copy_from_slice(&self.message.to_le_bytes());
-        fixed[14..22].copy_from_slice(&self.generation.as_u64().to_le_bytes());
-        fixed[22] = self.key.as_str().len() as u8;
+        fixed[10..18].copy_from_slice(&self.shard.number.to_le_bytes());
+        fixed[18..20].copy_from_slice(&self.message.to_le_bytes());
+        fixed[20..28].copy_from_slice(&self.generation.as_u64().to_le_bytes());
+        fixed[28] = self.key.as_str().len() as u8;
         out.extend_from_slice(&fixed);
         out.extend_from_slice(self.key.as_str().as_bytes());
         if let Some(trace) = self.trace {
@@ -178,7 +178,7 @@ impl Head<'_> {
 impl ShardRef {
     fn put(self, out: &mut BytesMut) {
         out.put_u16_le(self.kind);
-        out.put_u16_le(self.number);
+        out.put_u64_le(self.number);
     }
 }
 

@@ -26,7 +26,7 @@
 //!
 //! *head*: ttl in ms u32 (all ones: none), flags u16, codec u8, extras u8 (bit 0 trace, bit 1 chain), shard, message u16,
 //! generation u64, key (u8 length, text), then trace (u128, u64, u8) and chain (u8 count, u64 each) as the extras say.
-//! *shard*: kind u16, number u16. *hint*: u8 0, or 1 and owner u64, generation u64. Kinds and messages are places in
+//! *shard*: kind u16, number u64. *hint*: u8 0, or 1 and owner u64, generation u64. Kinds and messages are places in
 //! the tables that the *receiver* of the ask or tell has sent in its handshake.
 
 use core::fmt;
@@ -187,8 +187,8 @@ pub struct KeyText<'a>(&'a str);
 pub struct ShardRef {
     /// The kind's place.
     pub kind: u16,
-    /// The number of the shard.
-    pub number: u16,
+    /// The number of the shard; that of a single actor is its hash.
+    pub number: u64,
 }
 
 /// Where a shard is.
@@ -309,7 +309,7 @@ pub(super) const VOID: u8 = 14;
 pub(super) const SERVICE: u8 = 15;
 
 pub(super) const NO_TTL: u32 = u32::MAX;
-pub(super) const HEAD_BYTES: usize = 23;
+pub(super) const HEAD_BYTES: usize = 29;
 pub(super) const TRACE: u8 = 1;
 pub(super) const CHAIN: u8 = 2;
 

@@ -12,7 +12,7 @@ use crate::time::Millis;
 pub enum MembershipEvent {
     /// The time asked for by [`MembershipAction::WakeAt`] has come.
     Wake {
-        /// A fresh random number: whom to gossip with, whom to ask for a probe.
+        /// A fresh random number: whom to gossip with.
         random: u64,
     },
     /// Join through these addresses as well; asked again until one answers.
@@ -23,15 +23,16 @@ pub enum MembershipEvent {
     DirectoryListed,
     /// The directory shows that a session has ended: the one thing that makes a member `Down` for certain.
     SessionEnded(NodeId),
-    /// A frame of membership came from a peer.
+    /// A frame of gossip came from a peer, or a heartbeat of somebody who is not among those present.
     Received {
         /// The peer, as the connection proved it.
         from: NodeId,
         /// What it sent.
         frame: MembershipFrame,
     },
-    /// Anything else came from a peer; it counts as life. Once per second and peer is enough.
-    Traffic(NodeId),
+    /// Those whom this node does not reach, as [`HeartbeatMachine::unreachable`](super::HeartbeatMachine::unreachable) says
+    /// from now on.
+    Unreachable(BTreeSet<NodeId>),
     /// The node's own load was measured; the counter is filled in here.
     LoadMeasured(NodeLoad),
     /// The node wants to leave.
@@ -56,6 +57,13 @@ pub enum MembershipAction {
         to: NodeAddress,
         /// What.
         frame: MembershipFrame,
+    },
+    /// Tell the heartbeats whom to watch ([`HeartbeatEvent::Nodes`](super::HeartbeatEvent::Nodes)).
+    Watch {
+        /// Everybody who should be there, this node among them.
+        present: BTreeSet<NodeId>,
+        /// Those of them who are suspected, by whomever.
+        suspected: BTreeSet<NodeId>,
     },
     /// Revoke this node's session by compare-and-swap (REVOKE); asked for again while it stays necessary. If its
     /// lease has ended already, hand in [`MembershipEvent::SessionEnded`].

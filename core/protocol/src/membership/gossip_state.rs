@@ -200,6 +200,11 @@ impl GossipState {
         self.tombstones.contains_key(&node)
     }
 
+    /// Everybody who is gone for ever, as long as that is remembered.
+    pub fn buried(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.tombstones.keys().copied()
+    }
+
     /// What a node last said about its load.
     pub fn load(&self, node: NodeId) -> Option<NodeLoad> {
         self.loads.get(&node).copied()

@@ -12,7 +12,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{PhiAccrual, PhiSettings, ring};
+use super::{MembershipFrame, PhiAccrual, PhiSettings, ring};
 use crate::identity::NodeId;
 use crate::time::Millis;
 
@@ -74,6 +74,8 @@ pub enum HeartbeatEvent {
         /// A fresh random number, for the choice of helpers.
         random: u64,
     },
+    /// A node asks whether this one is there.
+    Asked(NodeId),
     /// A node answered a heartbeat.
     Answered(NodeId),
     /// Anything else came from a node.
@@ -87,9 +89,24 @@ pub enum HeartbeatEvent {
     },
     /// Somebody vouches for a node.
     ProbeAnswered {
+        /// Who does.
+        by: NodeId,
         /// For whom.
         subject: NodeId,
     },
+}
+
+impl HeartbeatEvent {
+    /// What a frame of `from` means to the heartbeats; whatever it is, its sender lives.
+    pub const fn of_frame(from: NodeId, frame: &MembershipFrame) -> Self {
+        match frame {
+            MembershipFrame::Heartbeat => Self::Asked(from),
+            MembershipFrame::HeartbeatAnswer => Self::Answered(from),
+            MembershipFrame::ProbeRequest { subject } => Self::ProbeRequested { by: from, subject: *subject },
+            MembershipFrame::ProbeAnswer { subject } => Self::ProbeAnswered { by: from, subject: *subject },
+            _ => Self::Life(from),
+        }
+    }
 }
 
 /// What the shell does about it, in order.
@@ -97,6 +114,11 @@ pub enum HeartbeatEvent {
 pub enum HeartbeatAction {
     /// Send a heartbeat.
     SendHeartbeat(NodeId),
+    /// Tell a node that asked that this one is there.
+    AnswerHeartbeat(NodeId),
+    /// Somebody who is not among those present asks: whoever keeps the view answers
+    /// ([`MembershipEvent::Received`](super::MembershipEvent::Received)).
+    StrangerAsks(NodeId),
     /// Ask a node to probe another.
     AskProbe {
         /// Whom to ask.
@@ -117,6 +139,23 @@ pub enum HeartbeatAction {
     ReachableAgain(NodeId),
     /// Wake the machine at this time; replaces any earlier wish.
     WakeAt(Millis),
+}
+
+impl HeartbeatAction {
+    /// What is sent to whom, if something is.
+    pub const fn frame(&self) -> Option<(NodeId, MembershipFrame)> {
+        match self {
+            Self::SendHeartbeat(to) => Some((*to, MembershipFrame::Heartbeat)),
+            Self::AnswerHeartbeat(to) => Some((*to, MembershipFrame::HeartbeatAnswer)),
+            Self::AskProbe { helper, subject } => {
+                Some((*helper, MembershipFrame::ProbeRequest { subject: *subject }))
+            }
+            Self::AnswerProbe { to, subject } => {
+                Some((*to, MembershipFrame::ProbeAnswer { subject: *subject }))
+            }
+            Self::StrangerAsks(_) | Self::Unreachable(_) | Self::ReachableAgain(_) | Self::WakeAt(_) => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -156,10 +195,15 @@ impl HeartbeatMachine {
         match event {
             HeartbeatEvent::Nodes { present, suspected } => self.on_nodes(now, present, &suspected),
             HeartbeatEvent::Wake { random } => self.on_wake(now, random),
+            HeartbeatEvent::Asked(node) => self.on_asked(now, node),
             HeartbeatEvent::Answered(node) => self.on_answered(now, node),
             HeartbeatEvent::Life(node) => self.on_life(now, node),
             HeartbeatEvent::ProbeRequested { by, subject } => self.on_probe_requested(now, by, subject),
-            HeartbeatEvent::ProbeAnswered { subject } => self.on_life(now, subject),
+            HeartbeatEvent::ProbeAnswered { by, subject } => {
+                let mut actions = self.on_life(now, by);
+                actions.extend(self.on_life(now, subject));
+                actions
+            }
         }
     }
 
@@ -215,6 +259,15 @@ impl HeartbeatMachine {
         actions
     }
 
+    fn on_asked(&mut self, now: Millis, node: NodeId) -> Vec<HeartbeatAction> {
+        if !self.present.contains(&node) {
+            return vec![HeartbeatAction::StrangerAsks(node)];
+        }
+        let mut actions = self.on_life(now, node);
+        actions.push(HeartbeatAction::AnswerHeartbeat(node));
+        actions
+    }
+
     fn on_answered(&mut self, now: Millis, node: NodeId) -> Vec<HeartbeatAction> {
         if let Some(watched) = self.watched.get_mut(&node) {
             watched.detector.heartbeat(now);
@@ -238,12 +291,13 @@ impl HeartbeatMachine {
     }
 
     fn on_probe_requested(&mut self, now: Millis, by: NodeId, subject: NodeId) -> Vec<HeartbeatAction> {
+        let mut actions = self.on_life(now, by);
         let is_known = self.present.contains(&subject) && self.present.contains(&by) && subject != by;
-        if subject == self.me || !is_known || self.asked.len() >= Self::MAX_ASKED {
-            return Vec::new();
+        if subject != self.me && is_known && self.asked.len() < Self::MAX_ASKED {
+            self.asked.insert((subject, by), now + self.settings.probe_timeout);
+            actions.push(HeartbeatAction::SendHeartbeat(subject));
         }
-        self.asked.insert((subject, by), now + self.settings.probe_timeout);
-        vec![HeartbeatAction::SendHeartbeat(subject)]
+        actions
     }
 
     /// A wake that comes late means that answers may lie unread: the silence is ours.

@@ -1,8 +1,9 @@
 //! Membership of one node: the machine that a shell drives.
 //!
-//! [`Membership`] holds the node's view, watches others, gossips, and does the leader's duties when this node leads.
-//! It decides who is suspected and who is let in; who is *down* it takes from the directory
-//! ([`MembershipEvent::SessionEnded`]). It does no I/O, reads no clock and draws no random number.
+//! [`Membership`] holds the node's view, gossips, and does the leader's duties when this node leads. It decides who is let
+//! in; whom this node does not reach it takes from [`HeartbeatMachine`](super::HeartbeatMachine), which it tells whom to
+//! watch; who is *down* it takes from the directory ([`MembershipEvent::SessionEnded`]). It does no I/O, reads no clock and
+//! draws no random number.
 //!
 //! Invariant: nobody becomes `Down` by gossip's own judgement: only by the end of a session, or because another node
 //! stands at the same address.
@@ -13,9 +14,8 @@ use alloc::vec::Vec;
 use super::forgotten::Forgotten;
 use super::published::{self, Present, Published};
 use super::{
-    Entered, GossipState, HeartbeatAction, HeartbeatEvent, HeartbeatMachine, Member, MemberEvent,
-    MemberStatus, MembershipAction, MembershipEvent, MembershipFrame, MembershipSettings, NodeLoad,
-    SplitWatch, leader_among,
+    Entered, GossipState, Member, MemberEvent, MemberStatus, MembershipAction, MembershipEvent,
+    MembershipSettings, NodeLoad, SplitWatch, leader_among,
 };
 use crate::identity::{NodeAddress, NodeId, NodeInfo};
 use crate::time::Millis;
@@ -26,7 +26,8 @@ pub struct Membership {
     pub(super) me: NodeInfo,
     pub(super) settings: MembershipSettings,
     pub(super) state: GossipState,
-    pub(super) heartbeat: HeartbeatMachine,
+    /// Whom this node itself does not reach.
+    unreachable: BTreeSet<NodeId>,
     pub(super) split: SplitWatch,
     pub(super) forgotten: Forgotten,
     pub(super) seeds: BTreeSet<NodeAddress>,
@@ -38,7 +39,6 @@ pub struct Membership {
     /// How often each load was passed on since it was news.
     pub(super) told_loads: BTreeMap<NodeId, u8>,
     published: Published,
-    heartbeat_due: Millis,
     /// Whether the view may have changed since it was last looked at as a whole.
     pub(super) changed: bool,
     is_over: bool,
@@ -50,7 +50,7 @@ impl Membership {
         let mut state = GossipState::new();
         state.enter(&me);
         let mut membership = Self {
-            heartbeat: HeartbeatMachine::new(now, me.id, settings.heartbeat),
+            unreachable: BTreeSet::new(),
             split: SplitWatch::new(settings.stable_after),
             forgotten: Forgotten::default(),
             seeds: BTreeSet::new(),
@@ -60,7 +60,6 @@ impl Membership {
             next_gossip: now,
             told_loads: BTreeMap::new(),
             published: Published::default(),
-            heartbeat_due: now,
             changed: true,
             is_over: false,
             me,
@@ -84,7 +83,7 @@ impl Membership {
             MembershipEvent::DirectoryListed => self.on_directory_listed(),
             MembershipEvent::SessionEnded(node) => self.on_session_ended(now, node),
             MembershipEvent::Received { from, frame } => self.on_received(now, from, frame),
-            MembershipEvent::Traffic(from) => self.beat(now, HeartbeatEvent::Life(from)),
+            MembershipEvent::Unreachable(nodes) => self.on_unreachable(nodes),
             MembershipEvent::LoadMeasured(load) => self.on_load(load),
             MembershipEvent::LeaveRequested => self.on_leave_requested(),
             MembershipEvent::HandedOff => self.on_handed_off(),
@@ -147,9 +146,6 @@ impl Membership {
 
     fn on_wake(&mut self, now: Millis, random: u64) -> Vec<MembershipAction> {
         let mut actions = Vec::new();
-        if now >= self.heartbeat_due {
-            actions.extend(self.beat(now, HeartbeatEvent::Wake { random }));
-        }
         if now >= self.next_gossip {
             self.next_gossip = now + self.settings.gossip_period;
             self.forget_the_removed(now);
@@ -232,24 +228,10 @@ impl Membership {
         Vec::new()
     }
 
-    /// Hands an event to the heartbeats and carries out what they ask for.
-    pub(super) fn beat(&mut self, now: Millis, event: HeartbeatEvent) -> Vec<MembershipAction> {
-        let mut actions = Vec::new();
-        let mut send = |to, frame| actions.push(MembershipAction::Send { to, frame });
-        for action in self.heartbeat.handle(now, event) {
-            match action {
-                HeartbeatAction::SendHeartbeat(to) => send(to, MembershipFrame::Heartbeat),
-                HeartbeatAction::AskProbe { helper, subject } => {
-                    send(helper, MembershipFrame::ProbeRequest { subject });
-                }
-                HeartbeatAction::AnswerProbe { to, subject } => {
-                    send(to, MembershipFrame::ProbeAnswer { subject })
-                }
-                HeartbeatAction::Unreachable(_) | HeartbeatAction::ReachableAgain(_) => self.changed = true,
-                HeartbeatAction::WakeAt(at) => self.heartbeat_due = at,
-            }
-        }
-        actions
+    fn on_unreachable(&mut self, nodes: BTreeSet<NodeId>) -> Vec<MembershipAction> {
+        self.changed |= self.unreachable != nodes;
+        self.unreachable = nodes;
+        Vec::new()
     }
 
     /// Draws the consequences of what changed, until nothing changes any more.
@@ -269,16 +251,17 @@ impl Membership {
 
     fn draw_consequences(&mut self, now: Millis) -> Vec<MembershipAction> {
         let me = self.me.id;
-        self.state.observe(me, self.heartbeat.unreachable());
+        let present = self.present();
+        self.state.observe(me, self.unreachable.intersection(&present).copied().collect());
         self.state.see(me);
         if self.is_expelled() {
             return self.end();
         }
         let suspects = self.state.suspects(me);
         let leader = self.leader();
-        let present = Present { me, state: &self.state, suspects: suspects.clone(), leader };
-        let mut actions = self.published.catch_up(present);
-        actions.extend(self.watch_members(now, suspects));
+        let view = Present { me, state: &self.state, suspects: suspects.clone(), leader };
+        let mut actions = self.published.catch_up(view);
+        actions.push(MembershipAction::Watch { present, suspected: suspects });
         self.look_at_split(now);
         // Last, so that every step of a member was published before the next is taken.
         self.do_duties(now);
@@ -288,12 +271,9 @@ impl Membership {
         actions
     }
 
-    fn watch_members(&mut self, now: Millis, suspected: BTreeSet<NodeId>) -> Vec<MembershipAction> {
-        let present = self.members().filter(|member| member.status.is_present()).map(Member::id).collect();
-        let before = self.heartbeat.unreachable();
-        let actions = self.beat(now, HeartbeatEvent::Nodes { present, suspected });
-        self.changed |= before != self.heartbeat.unreachable();
-        actions
+    /// Everybody who should be there.
+    fn present(&self) -> BTreeSet<NodeId> {
+        self.members().filter(|member| member.status.is_present()).map(Member::id).collect()
     }
 
     /// Whether others have taken this node off: by the end of its session, as they saw it.
@@ -324,8 +304,7 @@ impl Membership {
     }
 
     fn next_wake(&self) -> Millis {
-        let due = self.next_gossip.min(self.heartbeat_due);
-        self.split.due().map_or(due, |split| due.min(split))
+        self.split.due().map_or(self.next_gossip, |split| self.next_gossip.min(split))
     }
 }
 

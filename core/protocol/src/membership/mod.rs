@@ -4,9 +4,9 @@
 //! directory has ended; the most that these machines do about a silent node is to ask for its session to be
 //! revoked ([`MembershipAction::Revoke`]).
 //!
-//! [`Membership`] ties the parts together and is what a shell drives; the parts can be used and tested alone:
-//! [`GossipState`] (the view, a lattice), [`PhiAccrual`] and [`HeartbeatMachine`] (suspicion), [`LeaderProvider`],
-//! [`SplitBrain`] and [`SplitWatch`] (splits).
+//! Two machines are driven by a shell each and tell each other what they find: [`Membership`] (the view, gossip, the
+//! leader's duties) and [`HeartbeatMachine`] (who answers). Their parts can be used and tested alone: [`GossipState`] (the
+//! view, a lattice), [`PhiAccrual`] (suspicion), [`LeaderProvider`], [`SplitBrain`] and [`SplitWatch`] (splits).
 
 mod duties;
 mod events;

@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 use super::fingerprint::{Fingerprints, part_of};
 use super::gossip_state::Observation;
 use super::{
-    Delta, Digest, Entered, GossipState, HeartbeatEvent, Member, MemberStatus, MemberWord, Membership,
-    MembershipAction, MembershipFrame, NodeLoad,
+    Delta, Digest, Entered, GossipState, Member, MemberStatus, MemberWord, Membership, MembershipAction,
+    MembershipFrame, NodeLoad,
 };
 use crate::identity::NodeId;
 use crate::time::Millis;
@@ -49,26 +49,17 @@ impl Membership {
         if self.is_gone(from) {
             return self.tell_the_gone(from, &frame);
         }
-        let event = match &frame {
-            MembershipFrame::HeartbeatAnswer => HeartbeatEvent::Answered(from),
-            _ => HeartbeatEvent::Life(from),
-        };
-        let mut actions = self.beat(now, event);
-        actions.extend(match frame {
+        match frame {
             MembershipFrame::Join(info) => self.on_join(now, from, &info),
             MembershipFrame::Digest(digest) => self.on_digest(now, from, digest),
             MembershipFrame::Delta(delta) => self.on_delta(now, from, &delta),
             MembershipFrame::Heartbeat => reply(from, MembershipFrame::HeartbeatAnswer),
-            MembershipFrame::HeartbeatAnswer => Vec::new(),
-            MembershipFrame::ProbeRequest { subject } => {
-                self.beat(now, HeartbeatEvent::ProbeRequested { by: from, subject })
-            }
-            MembershipFrame::ProbeAnswer { subject } => {
-                self.beat(now, HeartbeatEvent::ProbeAnswered { subject })
-            }
             MembershipFrame::Gone => self.end(),
-        });
-        actions
+            // For the heartbeats alone.
+            MembershipFrame::HeartbeatAnswer
+            | MembershipFrame::ProbeRequest { .. }
+            | MembershipFrame::ProbeAnswer { .. } => Vec::new(),
+        }
     }
 
     /// Takes a load that is newer than the one known, and passes it on for some rounds.

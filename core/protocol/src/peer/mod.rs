@@ -8,6 +8,7 @@
 //! Invariant: nothing is decoded from a peer before its hello was found to fit.
 
 mod backoff;
+mod contacts;
 mod handshake;
 mod hello;
 mod link_events;
@@ -17,6 +18,7 @@ mod refusal;
 mod tables;
 
 pub use backoff::Backoff;
+pub use contacts::Contacts;
 pub use handshake::{Handshake, HandshakeError};
 pub use hello::{AttemptId, Hello, KindEntry, LaneEnds, PeerKind, Seat, Versions, Welcome};
 pub use link_events::{ConnectionId, DialFailure, LinkAction, LinkEvent, LinkReport, LinkState};

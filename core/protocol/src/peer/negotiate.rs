@@ -17,6 +17,7 @@ use super::refusal::{Refusal, RefusalReason};
 /// [`Refusal`]: what does not fit, with the values of both sides.
 pub fn negotiate(ours: &Hello, theirs: &Hello) -> Result<u16, Refusal> {
     known_kind(theirs.kind)?;
+    not_both_clients(ours.kind, theirs.kind)?;
     same(RefusalReason::Cluster, "cluster", &ours.cluster, &theirs.cluster)?;
     same(RefusalReason::Namespace, "namespace", ours.namespace.as_str(), theirs.namespace.as_str())?;
     let version = common_version(ours, theirs)?;
@@ -34,6 +35,16 @@ fn known_kind(kind: PeerKind) -> Result<(), Refusal> {
     match kind {
         PeerKind::Other(code) => {
             refuse(RefusalReason::Kind, format!("peers of kind {code} are not known here"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Clients host nothing, so they have nothing to say to each other.
+fn not_both_clients(ours: PeerKind, theirs: PeerKind) -> Result<(), Refusal> {
+    match (ours, theirs) {
+        (PeerKind::Client, PeerKind::Client) => {
+            refuse(RefusalReason::Kind, "both sides are clients: a client talks to members only".into())
         }
         _ => Ok(()),
     }

@@ -65,6 +65,8 @@ pub enum RefusalReason {
     Race,
     /// The node stops.
     Stopping,
+    /// The node has as many clients as it takes.
+    Clients,
     /// A reason that this version does not know.
     Other(u16),
 }
@@ -85,6 +87,7 @@ impl RefusalReason {
             Self::Kind => 9,
             Self::Race => 10,
             Self::Stopping => 11,
+            Self::Clients => 12,
             Self::Other(code) => code,
         }
     }
@@ -104,6 +107,7 @@ impl RefusalReason {
             9 => Self::Kind,
             10 => Self::Race,
             11 => Self::Stopping,
+            12 => Self::Clients,
             other => Self::Other(other),
         }
     }
@@ -112,7 +116,7 @@ impl RefusalReason {
     pub const fn dial_failure(self) -> DialFailure {
         match self {
             Self::Race => DialFailure::Race,
-            Self::Stopping => DialFailure::Unreachable,
+            Self::Stopping | Self::Clients => DialFailure::Unreachable,
             _ => DialFailure::Refused,
         }
     }
@@ -133,6 +137,7 @@ impl fmt::Display for RefusalReason {
             Self::Kind => "an unknown kind of peer",
             Self::Race => "another connection between the same two was chosen",
             Self::Stopping => "the node stops",
+            Self::Clients => "the node has as many clients as it takes",
             Self::Other(code) => return write!(f, "reason {code}"),
         })
     }

@@ -19,6 +19,8 @@ pub enum KindLayout {
         /// Into so many parts.
         shards: ShardCount,
     },
+    /// Into single actors: each has a record of its own for as long as it is active.
+    Actor,
 }
 
 impl KindLayout {
@@ -27,10 +29,34 @@ impl KindLayout {
         Self::Shard { shards }
     }
 
-    /// The number of shards.
-    pub const fn shards(self) -> ShardCount {
+    /// The number of shards; none if the kind is not divided into shards.
+    pub const fn shards(self) -> Option<ShardCount> {
         match self {
-            Self::Shard { shards } => shards,
+            Self::Shard { shards } => Some(shards),
+            Self::Actor => None,
+        }
+    }
+
+    /// The number of the part that the actor with this hash belongs to. The part of a single actor has its hash: two actors
+    /// with one hash are told apart by their ids.
+    #[inline]
+    pub const fn part_of(self, hash: u64) -> u64 {
+        match self {
+            Self::Shard { shards } => shards.shard_of(hash),
+            Self::Actor => hash,
+        }
+    }
+
+    /// Whether each part is owned under the name of its actor.
+    pub const fn is_by_actor(self) -> bool {
+        matches!(self, Self::Actor)
+    }
+
+    /// Whether the kind has a part of this number.
+    pub const fn has(self, number: u64) -> bool {
+        match self {
+            Self::Shard { shards } => number < shards.get() as u64,
+            Self::Actor => true,
         }
     }
 }
@@ -45,6 +71,7 @@ impl fmt::Display for KindLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shard { shards } => write!(f, "{shards} shards"),
+            Self::Actor => f.write_str("single actors"),
         }
     }
 }
@@ -88,11 +115,10 @@ impl ShardCount {
 
     /// The shard of the actors with this hash: the hash modulo the number of shards, on every node.
     #[inline]
-    pub const fn shard_of(self, hash: u64) -> u16 {
+    pub const fn shard_of(self, hash: u64) -> u64 {
         let count = self.0.get() as u64;
         // Nearly every kind has a power of two, and this is asked for each message.
-        let shard = if count.is_power_of_two() { hash & (count - 1) } else { hash % count };
-        shard as u16
+        if count.is_power_of_two() { hash & (count - 1) } else { hash % count }
     }
 }
 
@@ -135,8 +161,22 @@ mod tests {
         #[test]
         fn every_hash_has_the_shard_that_the_modulo_names(hash in any::<u64>(), count in 1..=ShardCount::MAX) {
             let shards = ShardCount::new(count).unwrap();
-            prop_assert_eq!(u64::from(shards.shard_of(hash)), hash % u64::from(count));
+            prop_assert_eq!(shards.shard_of(hash), hash % u64::from(count));
         }
+    }
+
+    #[test]
+    fn a_kind_has_the_shards_below_their_count() {
+        let layout = KindLayout::default();
+        assert!(layout.has(0) && layout.has(255));
+        assert!(!layout.has(256) && !layout.has(1 << 16) && !layout.has(u64::MAX));
+    }
+
+    #[test]
+    fn a_single_actor_is_a_part_of_its_own() {
+        assert_eq!(KindLayout::Actor.part_of(u64::MAX), u64::MAX);
+        assert!(KindLayout::Actor.has(u64::MAX));
+        assert_eq!(KindLayout::default().part_of(u64::MAX), 255);
     }
 
     #[test]
@@ -154,5 +194,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<KindLayout>(&json).unwrap(), KindLayout::default());
         assert!(serde_json::from_str::<KindLayout>(r#"{"by":"shard","shards":0}"#).is_err());
         assert!(serde_json::from_str::<KindLayout>(r#"{"by":"moon"}"#).is_err());
+        assert_eq!(serde_json::to_string(&KindLayout::Actor).unwrap(), r#"{"by":"actor"}"#);
+        assert_eq!(serde_json::from_str::<KindLayout>(r#"{"by":"actor"}"#).unwrap(), KindLayout::Actor);
     }
 }

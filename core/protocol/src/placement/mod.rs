@@ -5,9 +5,11 @@
 //! because the directory grants a shard to one of them. [`KindLayout`] says how a kind is divided: that must be the same
 //! everywhere.
 
+mod cache;
 mod choice;
 mod layout;
 
+pub use cache::{CacheLimits, Cached, GiveUp, PlacementCache};
 pub use choice::{Candidate, ChooseNode, LeastLoaded, Local, Random, Spread, Wanted};
 pub use layout::{KindLayout, ShardCount, ShardCountError};
 

@@ -6,9 +6,18 @@
 //! one names the old ones as its parents, and is claimed only after each of them has been retired.
 
 mod key_range;
+mod known;
+mod manager;
+mod source;
 mod succession;
 mod table;
 
 pub use key_range::KeyRange;
+pub use known::KnownTableError;
+pub use manager::{
+    ChangeOutcome, ChangeRefusal, ManagerAction, ManagerEvent, ManagerLimits, RangeChange, RangeHost,
+    RangeManager, RequestId, SaveFailure,
+};
+pub use source::{KnownTable, TableNews, TableSource};
 pub use succession::{SuccessionError, Successor};
 pub use table::{OwnerStatus, RangeTable, RouteEntry, RouteOwner, TableError};

@@ -1,9 +1,11 @@
 //! What a sender knows about the place of one shard, and the messages that wait for it.
 //!
-//! [`RouteEntry`] decides where the next message goes and when it may go there. It follows three rules. SWITCH: a new
+//! [`RouteEntry`] decides where the next message goes and when it may go there. It follows these rules. SWITCH: a new
 //! owner gets messages only after the old one has settled, or its lane is lost. OUTCOME: a message that was given to
 //! a lane is out of our hands unless it comes back. FLUSH: what came back goes first, then what was kept, then what is
-//! new. Lanes, calls and their deadlines, look-ups and timers it leaves to the shell. The owner may be this node itself.
+//! new. And when nobody needs it any more, FORGET: an entry may be dropped only while nothing waits in it and nothing of
+//! ours is out. Lanes, calls and their deadlines, look-ups and timers it leaves to the shell. The owner may be this node
+//! itself.
 //!
 //! Invariants: while the route is open nothing waits in it; every message that went in comes out exactly once.
 
@@ -142,6 +144,11 @@ impl<M> RouteEntry<M> {
         }
     }
 
+    /// Whether nothing waits here and nothing of ours is out: a new entry in its place could only be slower (FORGET).
+    pub fn may_be_forgotten(&self) -> bool {
+        self.waiting() == 0 && !self.dirty && !matches!(self.state, RouteState::Settling { .. })
+    }
+
     /// How many messages wait.
     pub fn waiting(&self) -> usize {
         self.returned.len() + self.kept.len()
@@ -266,15 +273,18 @@ impl<M> RouteEntry<M> {
         }
     }
 
+    /// Also what was only known of the leaver is forgotten: after a pause the route would open to it again.
     fn on_bye(&mut self, now: Millis, node: NodeId, out: &mut Vec<RouteAction<M>>) {
+        let misled = self.view.take_if(|view| view.owner == node).is_some();
         match self.state {
             RouteState::Open { owner, generation } if owner == node && self.dirty => {
                 self.settle(now, owner, generation, out);
             }
             RouteState::Open { owner, .. } if owner == node => self.wait(None),
-            RouteState::Waiting { generation, on: Some(on) } if on == node => {
+            RouteState::Waiting { generation, on } if on == Some(node) || misled => {
                 // It has nothing to tell any more.
-                self.state = RouteState::Waiting { generation, on: None };
+                let on = on.filter(|on| *on != node);
+                self.state = RouteState::Waiting { generation, on };
                 self.wake_at = None;
                 self.ask(now, out);
             }

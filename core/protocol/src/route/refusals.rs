@@ -94,6 +94,11 @@ impl Refusals {
         hint
     }
 
+    /// Owes `lane` no notice of `shard` any more: its sender was told to look for itself.
+    pub fn forgive(&mut self, lane: LaneId, shard: ShardRef) {
+        self.owed.remove(&(shard, lane));
+    }
+
     /// The lanes to which a notice with `hint` is owed; they are not owed one any more. Those that know something newer
     /// already stay: the hint would not help them.
     pub fn notices_due(&mut self, shard: ShardRef, hint: Hint) -> Vec<LaneId> {

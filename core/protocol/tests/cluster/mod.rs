@@ -1,4 +1,4 @@
-//! Many membership machines in one simulated network and one simulated directory, without threads or clocks.
+//! Many membership machines, and the heartbeats of each, in one simulated network and one simulated directory, without threads or clocks.
 //!
 //! Frames are encoded and decoded on their way, delayed, lost and cut off as told; the same seed gives the same run.
 #![allow(dead_code, unreachable_pub)]
@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use archipelago_protocol::identity::{NodeId, NodeInfo};
 use archipelago_protocol::membership::{
-    MemberEvent, MemberStatus, Membership, MembershipAction, MembershipEvent, MembershipFrame,
-    MembershipSettings,
+    HeartbeatAction, HeartbeatEvent, HeartbeatMachine, MemberEvent, MemberStatus, Membership,
+    MembershipAction, MembershipEvent, MembershipFrame, MembershipSettings,
 };
 use archipelago_protocol::time::Millis;
 
@@ -34,6 +34,7 @@ pub struct Cluster {
 pub struct Node {
     pub info: NodeInfo,
     pub membership: Membership,
+    pub heartbeat: HeartbeatMachine,
     pub is_running: bool,
     pub events: Vec<(Millis, MemberEvent)>,
     pub revoked: BTreeSet<NodeId>,
@@ -43,11 +44,13 @@ pub struct Node {
     pub frames_sent: u64,
     paused_until: Millis,
     wakes_at: Millis,
+    beats_at: Millis,
     has_session: bool,
 }
 
 enum Due {
     Wake(usize),
+    Beat(usize),
     Frame { from: usize, to: usize, bytes: Vec<u8> },
     Tell { to: usize, event: MembershipEvent },
     EndSession(usize),
@@ -99,6 +102,7 @@ impl Cluster {
         self.nodes.push(Node {
             info: info.clone(),
             membership,
+            heartbeat: HeartbeatMachine::new(self.now, info.id, self.settings.heartbeat),
             is_running: true,
             events: Vec::new(),
             revoked: BTreeSet::new(),
@@ -108,6 +112,7 @@ impl Cluster {
             frames_sent: 0,
             paused_until: Millis::ZERO,
             wakes_at: Millis::ZERO,
+            beats_at: Millis::ZERO,
             has_session: true,
         });
         if self.discovery {
@@ -225,26 +230,32 @@ impl Cluster {
             Due::Wake(place) if self.nodes[place].wakes_at > self.now => {}
             Due::Wake(place) => {
                 let random = self.draw();
-                self.reach(place, Due::Wake(place), |_| MembershipEvent::Wake { random });
+                self.reach(place, Due::Wake(place), |cluster| {
+                    cluster.tell(place, MembershipEvent::Wake { random });
+                });
+            }
+            Due::Beat(place) if self.nodes[place].beats_at > self.now => {}
+            Due::Beat(place) => {
+                let random = self.draw();
+                self.reach(place, Due::Beat(place), |cluster| {
+                    cluster.beat(place, HeartbeatEvent::Wake { random });
+                });
             }
             Due::Frame { from, to, bytes } => {
                 let sender = self.nodes[from].info.id;
                 let frame = MembershipFrame::decode(&bytes).expect("what a machine made can be read");
-                self.reach(to, Due::Frame { from, to, bytes }, |_| MembershipEvent::Received {
-                    from: sender,
-                    frame,
-                });
+                self.reach(to, Due::Frame { from, to, bytes }, |cluster| cluster.hear(to, sender, frame));
             }
             Due::Tell { to, event } => {
                 let again = Due::Tell { to, event: event.clone() };
-                self.reach(to, again, |_| event);
+                self.reach(to, again, |cluster| cluster.tell(to, event));
             }
             Due::EndSession(place) => self.end_session(place),
         }
     }
 
-    /// Hands an event to a node, or keeps it until the node moves again.
-    fn reach(&mut self, place: usize, due: Due, event: impl FnOnce(&Self) -> MembershipEvent) {
+    /// Lets something reach a node, or keeps it until the node moves again.
+    fn reach(&mut self, place: usize, due: Due, arrive: impl FnOnce(&mut Self)) {
         let node = &self.nodes[place];
         if !node.is_running {
             return;
@@ -253,8 +264,39 @@ impl Cluster {
             let wait = node.paused_until.since(self.now);
             return self.schedule(wait, due);
         }
-        let event = event(self);
-        self.tell(place, event);
+        arrive(self);
+    }
+
+    fn hear(&mut self, place: usize, from: NodeId, frame: MembershipFrame) {
+        let heartbeat = HeartbeatEvent::of_frame(from, &frame);
+        let is_gossip = matches!(heartbeat, HeartbeatEvent::Life(_));
+        self.beat(place, heartbeat);
+        if is_gossip {
+            self.tell(place, MembershipEvent::Received { from, frame });
+        }
+    }
+
+    fn beat(&mut self, place: usize, event: HeartbeatEvent) {
+        for action in self.nodes[place].heartbeat.handle(self.now, event) {
+            if let Some((to, frame)) = action.frame() {
+                let to = self.nodes.iter().position(|node| node.info.id == to);
+                to.into_iter().for_each(|to| self.send(place, to, &frame));
+                continue;
+            }
+            match action {
+                HeartbeatAction::WakeAt(at) => {
+                    self.nodes[place].beats_at = at;
+                    self.schedule(at.since(self.now), Due::Beat(place));
+                }
+                HeartbeatAction::StrangerAsks(from) => {
+                    self.tell(place, MembershipEvent::Received { from, frame: MembershipFrame::Heartbeat });
+                }
+                _ => {
+                    let unreachable = self.nodes[place].heartbeat.unreachable();
+                    self.tell(place, MembershipEvent::Unreachable(unreachable));
+                }
+            }
+        }
     }
 
     fn end_session(&mut self, place: usize) {
@@ -287,6 +329,9 @@ impl Cluster {
                 }
                 MembershipAction::Publish(event) => self.nodes[place].events.push((self.now, event)),
                 MembershipAction::Reachable(_) => {}
+                MembershipAction::Watch { present, suspected } => {
+                    self.beat(place, HeartbeatEvent::Nodes { present, suspected });
+                }
                 MembershipAction::SelfDown => {
                     (self.nodes[place].is_running, self.nodes[place].is_down) = (false, true);
                 }

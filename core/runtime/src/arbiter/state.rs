@@ -12,6 +12,7 @@ use archipelago_protocol::identity::{ActorId, CorrelationId};
 use archipelago_protocol::time::Millis;
 
 use crate::catalog::{AnyKind, Job, JobHead, KindCatalog, Queued, Reply};
+use crate::datacenter::Abroad;
 use crate::message::VirtualActor;
 use crate::meters::ArbiterMeters;
 use crate::mutants::{Mutant, broken};
@@ -47,12 +48,14 @@ pub(crate) struct ArbiterLocal {
     hosting: Hosting,
     named_calls: NamedCalls,
     watchers: Watchers,
+    abroad: Abroad,
     crowd: RefCell<Crowd>,
 }
 
 impl ArbiterLocal {
     pub(crate) fn new(node: Arc<NodeShared>, index: u16) -> Self {
-        let kinds = node.kinds().iter().map(|kind| kind.spec().catalog(kind)).collect();
+        let abroad = node.has_datacenters();
+        let kinds = node.kinds().iter().map(|kind| kind.spec().catalog(kind, abroad)).collect();
         let first_token = node.env().random();
         let crowd = Crowd::new(node.settings().max_active, node.data_arbiters().len());
         Self {
@@ -69,13 +72,14 @@ impl ArbiterLocal {
             meters: ArbiterMeters::new(index),
             index,
             seat: OnceCell::new(),
-            routes: Routes::default(),
+            routes: Routes::new(node.settings().placement_cache.limits),
             returns: Returns::default(),
             transfers: Transfers::default(),
             roads: Roads::default(),
             hosting: Hosting::default(),
             named_calls: NamedCalls::default(),
             watchers: Watchers::default(),
+            abroad: Abroad::new(node.settings()),
             crowd: RefCell::new(crowd),
             node,
         }
@@ -321,6 +325,9 @@ impl ArbiterLocal {
         for parcel in self.routes.take_all() {
             parcel.refuse(not_serving("it has stopped"), self);
         }
+        for parcel in self.abroad.take_all() {
+            parcel.refuse(not_serving("it has stopped"), self);
+        }
         self.close_roads(&not_serving("it has stopped"));
     }
 
@@ -343,7 +350,7 @@ impl ArbiterLocal {
     /// What is still to be done: jobs, and messages of this node that wait until it is known where their actors live.
     pub(super) fn unfinished(&self) -> usize {
         let parked = if self.routes.is_busy() { self.routes.waiting() } else { 0 };
-        self.open_jobs() + parked
+        self.open_jobs() + parked + self.abroad.waiting()
     }
 
     pub(crate) fn open_jobs(&self) -> usize {
@@ -412,6 +419,11 @@ impl ArbiterLocal {
     /// The calls of other nodes to named actors of this one.
     pub(crate) const fn named_calls(&self) -> &NamedCalls {
         &self.named_calls
+    }
+
+    /// Which actors are known to live in other datacenters.
+    pub(crate) const fn abroad(&self) -> &Abroad {
+        &self.abroad
     }
 
     /// Who watches the actors here.

@@ -10,6 +10,7 @@ use archipelago_protocol::time::Millis;
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 
+use super::carry::{Provision, prepare};
 use super::inbox::Inbox;
 use super::kind::KindCatalog;
 use super::slot::Slot;
@@ -29,7 +30,9 @@ impl<A: VirtualActor> KindCatalog<A> {
         }
         let node = Node::of(Arc::clone(on.node()));
         match catch_unwind(AssertUnwindSafe(|| (self.factory())(&slot.id, &node))) {
-            Ok(Ok(actor)) if A::HOOKS || A::PERSISTENCE.is_some() => self.wake_up(slot, actor, on),
+            Ok(Ok(actor)) if A::HOOKS || A::PERSISTENCE.is_some() || A::MIGRATION.is_some() => {
+                self.wake_up(slot, actor, on)
+            }
             Ok(Ok(actor)) => self.begin(slot, actor, on),
             Ok(Err(error)) => self.give_up(&slot, &error.to_string(), on),
             Err(_) => self.give_up(&slot, "its factory panicked", on),
@@ -42,10 +45,17 @@ impl<A: VirtualActor> KindCatalog<A> {
         let here = self.activation_of(&slot, on);
         slot.inner.borrow_mut().state = here.state().cloned();
         let entered = enter_hook(&slot, on);
+        let (factory, id) = (Arc::clone(self.factory()), slot.id.clone());
+        let node = here.node();
+        let provision = Provision {
+            anew: Box::new(move || factory(&id, &node)),
+            carried: self.carried_for(&slot),
+            on: Rc::clone(on),
+        };
         let (on, index) = (Rc::clone(on), self.index());
         let env = Arc::clone(on.node().env());
         env.spawn(Box::pin(async move {
-            let outcome = hook(&on, within(entered, prepare(&mut actor, here))).await;
+            let outcome = hook(&on, within(entered, prepare(&mut actor, here, provision))).await;
             slot.inner.borrow_mut().tokens.clear();
             if on.node().env().oddly(Oddity::SlowActivation) {
                 on.node().env().sleep(ODD_PAUSE).await;
@@ -65,6 +75,7 @@ impl<A: VirtualActor> KindCatalog<A> {
             self.step(&slot, ActivationState::Activating);
         }
         self.step(&slot, ActivationState::Valid);
+        self.carried_is_used(&slot);
         self.watch_idleness(&slot, on);
         self.rank(&slot);
         self.meters().activations.increment(1);
@@ -89,17 +100,6 @@ impl<A: VirtualActor> KindCatalog<A> {
             A::PERSISTENCE.is_some(),
         )
     }
-}
-
-/// What comes before the first message: first the state, then the hook, which may look at it.
-async fn prepare<A: VirtualActor>(actor: &mut A, here: Activation) -> Result<(), BoxError> {
-    if let (Some(keeper), Some(persistence)) = (here.state(), A::PERSISTENCE) {
-        let stored = keeper.load().await.map_err(|error| format!("its state was not loaded: {error}"))?;
-        if let Some(stored) = stored {
-            (persistence.restore)(actor, &stored)?;
-        }
-    }
-    if A::HOOKS { actor.on_activate(here).await } else { Ok(()) }
 }
 
 /// Whether an activation may go on. Asked after every wait on the way.

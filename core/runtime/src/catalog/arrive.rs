@@ -10,7 +10,7 @@ use archipelago_protocol::time::Millis;
 use tokio::sync::oneshot;
 
 use super::job::{JobHead, WayBack};
-use super::kind::{AnyKind, KindCatalog, Target};
+use super::kind::{KindCatalog, Target};
 use super::messages::Entry;
 use super::slot::Slot;
 use crate::arbiter::ArbiterLocal;
@@ -67,7 +67,7 @@ impl<A: VirtualActor> KindCatalog<A> {
         let taken = self.takes_in(&head, on);
         if !taken {
             let expires = head.ttl.map_or(Millis::MAX, |ttl| on.coarse() + ttl);
-            on.not_taken(head.shard, head.generation, expires);
+            on.not_taken(&head, expires);
         }
         if !arrived.may_enter(head.shard, taken, on) {
             return Ok(());
@@ -133,7 +133,7 @@ impl<A: VirtualActor> KindCatalog<A> {
 
     /// Whether a large message is for us.
     fn takes_in(&self, head: &Head<'_>, on: &ArbiterLocal) -> bool {
-        self.shards().serves(head.shard.number, head.generation) && !on.turns_away(head)
+        self.shards().serves(head.shard.number, head.generation, head.key.as_str()) && !on.turns_away(head)
     }
 
     fn dead(&self, head: &Head<'_>, message: &str, error: &CallError, on: &ArbiterLocal) {

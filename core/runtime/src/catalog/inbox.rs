@@ -149,9 +149,32 @@ impl<A: VirtualActor> Inbox<A> {
             let hook = Entered::new(Rc::clone(&self.on), self.on.new_token(), Millis::MAX, None);
             enter(hook, || actor.on_deactivate(reason))
         });
+        self.take_along(actor, reason);
         let farewell = self.with_last_save(actor, farewell);
         self.slot.inner.borrow_mut().farewell = farewell;
         ctx.terminate();
+    }
+
+    /// Takes the state of an actor that ends because its shard moves.
+    fn take_along(&self, actor: &mut A, reason: DeactivateReason) {
+        let for_a_move = matches!(reason, DeactivateReason::Moving | DeactivateReason::NodeStopping);
+        if A::MIGRATION.is_some()
+            && for_a_move
+            && self.slot.inner.borrow().moves
+            && let Some(kind) = self.on.kind::<A>(self.kind)
+        {
+            kind.take_along(&self.slot, actor, &self.on);
+        }
+    }
+
+    /// A broken rule: the state is taken while a handler runs.
+    fn take_along_too_early(&self, actor: &mut A) {
+        if broken(Mutant::ParcelBeforeQuiet)
+            && let Some(kind) = self.on.kind::<A>(self.kind)
+            && kind.shards().is_sealed(kind.shards().of(self.slot.hash))
+        {
+            kind.take_along(&self.slot, actor, &self.on);
+        }
     }
 
     /// The farewell, and the last save of a persistent actor beside it: of the state as it is now.
@@ -178,6 +201,7 @@ impl<A: VirtualActor> ActorFuture<A> for Inbox<A> {
             return Poll::Pending;
         }
         let this = self.get_mut();
+        this.take_along_too_early(actor);
         this.poll_replies(cx);
         let nothing_yet = Entered::new(Rc::clone(&this.on), 0, Millis::MAX, None);
         let more = enter(nothing_yet, || this.start_jobs(actor, ctx, cx));

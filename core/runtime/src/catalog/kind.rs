@@ -8,16 +8,19 @@ use std::sync::Arc;
 
 use archipelago_protocol::activation::{DeactivateReason, TimeQueue};
 use archipelago_protocol::call::{CallError, UnknownMessage};
+use archipelago_protocol::handoff::CarriedState;
 use archipelago_protocol::identity::{ActorId, Generation};
-use archipelago_protocol::message::{Codec, WireId};
+use archipelago_protocol::message::WireId;
 use archipelago_protocol::time::Millis;
-use hashbrown::HashTable;
 
-use super::job::{Job, JobHead, Queued, WayBack};
+use super::any_kind::{AnyKind, Encoded};
+use super::job::{Job, JobHead, Queued};
+use super::luggage::Luggage;
 use super::messages::MessageTable;
 use super::seal::{Leaving, Left};
 use super::shards::Shards;
 use super::slot::Slot;
+use super::slots::Slots;
 use super::summons::Summons;
 use crate::arbiter::{ArbiterLocal, Expire, not_serving};
 use crate::call::AnswerSender;
@@ -42,108 +45,37 @@ pub(crate) struct KindCatalog<A: VirtualActor> {
     shared: Arc<KindShared>,
     factory: Factory<A>,
     messages: Arc<MessageTable<A>>,
-    slots: RefCell<HashTable<Rc<Slot<A>>>>,
+    slots: Slots<A>,
     newborn: RefCell<VecDeque<Rc<Slot<A>>>>,
     ended: RefCell<VecDeque<Rc<Slot<A>>>>,
     idle: RefCell<TimeQueue<Weak<Slot<A>>>>,
     /// By when they were last known to be used.
     ranks: RefCell<TimeQueue<Weak<Slot<A>>>>,
     shards: Shards,
+    luggage: Luggage,
     meters: KindMeters,
 }
 
-/// A kind, whatever its actor type.
-pub(crate) trait AnyKind: Any {
-    /// Queues a message that came encoded.
-    fn submit_encoded(
-        &self,
-        target: &Target,
-        head: JobHead,
-        message: Encoded<'_>,
-        on: &Rc<ArbiterLocal>,
-    ) -> Result<(), CallError>;
-    /// Queues a message that came over a lane.
-    fn submit_arrived(&self, arrived: Arrived<'_>, on: &Rc<ArbiterLocal>) -> Result<(), Violation>;
-    /// Queues a large message that came on a stream of its own.
-    fn submit_large(&self, arrived: LargeArrived, on: &Rc<ArbiterLocal>) -> Result<(), Violation>;
-    /// Which of its shards this node serves.
-    fn shards(&self) -> &Shards;
-    /// Takes what has not started out of the inboxes of a shard.
-    fn empty_inboxes(&self, shard: u16, leaving: Leaving<'_>, on: &Rc<ArbiterLocal>) -> Left;
-    /// Whether something for a shard that came by this connection has not started.
-    fn has_unstarted(&self, shard: u16, incoming: &Incoming, on: &ArbiterLocal) -> bool;
-    /// Whether a call belongs to work under way in a shard.
-    fn is_inner(&self, shard: u16, head: &JobHead) -> bool;
-    /// Asks the actors of a shard to leave once none of them has anything to do; true if all are gone.
-    fn clear_out(&self, shard: u16, reason: DeactivateReason) -> bool;
-    /// For how long the oldest running handler of a shard has run.
-    fn busy_for(&self, shard: u16, now: Millis) -> Millis;
-    /// Whether it handles the message with this number and type.
-    fn takes(&self, id: WireId, message: TypeId) -> bool;
-    /// Queues a boxed `Job<TypedJob>` of a message that it takes.
-    fn submit_boxed(
-        &self,
-        target: &Target,
-        message: (WireId, Box<dyn Any + Send>),
-        on: &Rc<ArbiterLocal>,
-    ) -> Result<(), CallError>;
-    /// Brings an actor to life without a message.
-    ///
-    /// # Errors
-    ///
-    /// Nothing was queued; the caller has been told.
-    fn summon(
-        &self,
-        target: &Target,
-        head: JobHead,
-        caller: AnswerSender<()>,
-        on: &Rc<ArbiterLocal>,
-    ) -> Result<(), CallError>;
-    /// Asks one actor to leave; nothing happens if it is not active.
-    fn leave(&self, target: &Target, reason: DeactivateReason);
-    /// Whether an actor is active, or about to be, or about to end.
-    fn is_active(&self, target: &Target) -> bool;
-    /// Asks all actors to leave.
-    fn leave_all(&self, reason: DeactivateReason);
-    /// Carries out activations and retirements; true if there were any.
-    fn work(&self, on: &Rc<ArbiterLocal>) -> bool;
-    /// Asks actors that have been idle long enough to leave.
-    fn sweep_idle(&self, now: Millis);
-    /// When the next actor may have been idle long enough.
-    fn next_idle(&self) -> Option<Millis>;
-    /// When the actor that is next to make room was last known to be used.
-    fn longest_unused(&self) -> Option<Millis>;
-    /// Looks at the actor that is next to make room; true if it was asked to leave.
-    fn look_for_room(&self, now: Millis) -> bool;
-    /// How many actors have a slot.
-    fn active(&self) -> usize;
-    /// Refuses everything that waits, because the arbiter ends.
-    fn close(&self, on: &ArbiterLocal);
-}
-
-/// A message as bytes.
-pub(crate) struct Encoded<'a> {
-    pub(crate) id: WireId,
-    pub(crate) name: &'a str,
-    pub(crate) bytes: &'a [u8],
-    pub(crate) codec: Codec,
-    pub(crate) way_back: WayBack,
-}
-
 impl<A: VirtualActor> KindCatalog<A> {
-    pub(crate) fn new(shared: Arc<KindShared>, factory: Factory<A>, messages: Arc<MessageTable<A>>) -> Self {
-        let shards = shared.layout().shards();
+    /// `reaches` if its actors may live in other datacenters.
+    pub(crate) fn new(
+        shared: Arc<KindShared>,
+        factory: Factory<A>,
+        messages: Arc<MessageTable<A>>,
+        reaches: bool,
+    ) -> Self {
         Self {
+            shards: Shards::new(shared.layout(), reaches),
             meters: KindMeters::new(shared.name()),
+            luggage: Luggage::new(shared.name()),
+            slots: Slots::new(shared.layout()),
             shared,
             factory,
             messages,
-            slots: RefCell::default(),
             newborn: RefCell::default(),
             ended: RefCell::default(),
             idle: RefCell::default(),
             ranks: RefCell::default(),
-            shards: Shards::new(shards),
         }
     }
 
@@ -225,9 +157,7 @@ impl<A: VirtualActor> KindCatalog<A> {
     }
 
     pub(super) fn remove(&self, slot: &Rc<Slot<A>>) {
-        let mut slots = self.slots.borrow_mut();
-        if let Ok(found) = slots.find_entry(slot.hash, |known| Rc::ptr_eq(known, slot)) {
-            found.remove();
+        if self.slots.remove(slot) {
             self.meters.active.decrement(1);
         }
     }
@@ -244,7 +174,7 @@ impl<A: VirtualActor> KindCatalog<A> {
         let first = idle.next_at().is_none_or(|at| due < at);
         idle.push(due, Rc::downgrade(slot));
         // Slots that have gone would stay in memory until their entries are due.
-        if idle.len() > 2 * self.slots.borrow().len() + 64 {
+        if idle.len() > 2 * self.slots.len() + 64 {
             idle.retain(|slot| slot.strong_count() > 0);
         }
         if first {
@@ -257,10 +187,10 @@ impl<A: VirtualActor> KindCatalog<A> {
         self.shards.generation(self.shards.of(hash))
     }
 
-    /// Whether messages of this node go straight to the actor with this hash.
+    /// Whether messages of this node go straight to the actor.
     #[inline]
-    pub(crate) fn is_open_to(&self, hash: u64) -> bool {
-        self.shards.is_open_to(hash)
+    pub(crate) fn is_open_to(&self, target: &Target) -> bool {
+        self.shards.is_open_to(target)
     }
 
     pub(super) const fn factory(&self) -> &Factory<A> {
@@ -280,7 +210,15 @@ impl<A: VirtualActor> KindCatalog<A> {
     }
 
     pub(super) fn count(&self) -> usize {
-        self.slots.borrow().len()
+        self.slots.len()
+    }
+
+    pub(super) const fn luggage(&self) -> &Luggage {
+        &self.luggage
+    }
+
+    pub(super) const fn shards(&self) -> &Shards {
+        &self.shards
     }
 
     pub(super) const fn meters(&self) -> &KindMeters {
@@ -302,7 +240,7 @@ impl<A: VirtualActor> KindCatalog<A> {
             on.admit_call()?;
         }
         let slot = Rc::new(Slot::new(target.id.clone(), target.hash, on.coarse()));
-        self.slots.borrow_mut().insert_unique(target.hash, Rc::clone(&slot), |slot| slot.hash);
+        self.slots.insert(&slot);
         self.meters.active.increment(1);
         self.newborn(Rc::clone(&slot), on);
         Ok(slot)
@@ -310,14 +248,7 @@ impl<A: VirtualActor> KindCatalog<A> {
 
     #[inline]
     pub(super) fn find(&self, hash: u64, wanted: &str) -> Option<Rc<Slot<A>>> {
-        let slots = self.slots.borrow();
-        slots
-            .find(hash, |slot| {
-                let key = slot.id.key().as_str();
-                // A ref that has been used before shares its key with the slot.
-                std::ptr::eq(key, wanted) || key == wanted
-            })
-            .cloned()
+        self.slots.find(hash, wanted)
     }
 
     /// Looks at one actor that may have been idle long enough.
@@ -333,8 +264,9 @@ impl<A: VirtualActor> KindCatalog<A> {
         }
     }
 
-    pub(super) fn all_slots(&self) -> Vec<Rc<Slot<A>>> {
-        self.slots.borrow().iter().cloned().collect()
+    /// The slots of a part of the kind.
+    pub(super) fn slots_of(&self, shard: u64) -> Vec<Rc<Slot<A>>> {
+        self.slots.of_shard(shard)
     }
 
     fn unknown_message(&self, message: String) -> CallError {
@@ -374,24 +306,36 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
         &self.shards
     }
 
-    fn empty_inboxes(&self, shard: u16, leaving: Leaving<'_>, on: &Rc<ArbiterLocal>) -> Left {
+    fn empty_inboxes(&self, shard: u64, leaving: Leaving<'_>, on: &Rc<ArbiterLocal>) -> Left {
         self.empty_inboxes(shard, leaving, on)
     }
 
-    fn has_unstarted(&self, shard: u16, incoming: &Incoming, on: &ArbiterLocal) -> bool {
+    fn has_unstarted(&self, shard: u64, incoming: &Incoming, on: &ArbiterLocal) -> bool {
         self.has_unstarted(shard, incoming, on)
     }
 
-    fn is_inner(&self, shard: u16, head: &JobHead) -> bool {
+    fn is_inner(&self, shard: u64, head: &JobHead) -> bool {
         self.is_inner(shard, head)
     }
 
-    fn clear_out(&self, shard: u16, reason: DeactivateReason) -> bool {
+    fn clear_out(&self, shard: u64, reason: DeactivateReason) -> bool {
         self.clear_out(shard, reason)
     }
 
-    fn busy_for(&self, shard: u16, now: Millis) -> Millis {
+    fn is_vacant(&self, shard: u64) -> bool {
+        self.slots_of(shard).is_empty()
+    }
+
+    fn busy_for(&self, shard: u64, now: Millis) -> Millis {
         self.busy_for(shard, now)
+    }
+
+    fn luggage(&self) -> &Luggage {
+        &self.luggage
+    }
+
+    fn unload(&self, shard: u64, states: Vec<CarriedState>, now: Millis) {
+        self.unload(shard, states, now);
     }
 
     fn takes(&self, id: WireId, message: TypeId) -> bool {
@@ -434,7 +378,7 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
     }
 
     fn leave_all(&self, reason: DeactivateReason) {
-        for slot in self.all_slots() {
+        for slot in self.slots.all() {
             slot.inner.borrow_mut().life.leave(reason);
             slot.wake();
         }
@@ -454,6 +398,7 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
     }
 
     fn sweep_idle(&self, now: Millis) {
+        self.luggage.expire(now);
         loop {
             let due = self.idle.borrow_mut().pop_due(now);
             match due {
@@ -468,7 +413,7 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
     }
 
     fn next_idle(&self) -> Option<Millis> {
-        self.idle.borrow().next_at()
+        [self.idle.borrow().next_at(), self.luggage.next_at()].into_iter().flatten().min()
     }
 
     fn longest_unused(&self) -> Option<Millis> {
@@ -484,14 +429,14 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
     }
 
     fn close(&self, on: &ArbiterLocal) {
-        for slot in self.all_slots() {
+        for slot in self.slots.all() {
             let waiting = std::mem::take(&mut slot.inner.borrow_mut().queue);
             for job in waiting {
                 on.refuse(&slot.id, job, not_serving("it has stopped"));
             }
         }
         // What is active now dies with the arbiter.
-        let active = std::mem::take(&mut *self.slots.borrow_mut()).len();
+        let active = self.slots.clear();
         self.meters.active.decrement(active as f64);
     }
 }

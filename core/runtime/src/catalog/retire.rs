@@ -49,6 +49,7 @@ impl<A: VirtualActor> KindCatalog<A> {
         let mut inner = slot.inner.borrow_mut();
         let reason = inner.life.leaving();
         inner.end_life();
+        inner.moves = false;
         if let Some(state) = inner.state.take() {
             state.end();
         }
@@ -65,6 +66,7 @@ impl<A: VirtualActor> KindCatalog<A> {
             on.room_made();
         }
         on.activation_ended((self.index(), slot.hash, &slot.id), self.generation(slot.hash), reason);
+        on.vacated(self.index(), slot.hash);
         on.wake_main();
     }
 
@@ -72,6 +74,10 @@ impl<A: VirtualActor> KindCatalog<A> {
     pub(super) fn give_up(&self, slot: &Rc<Slot<A>>, reason: &str, on: &Rc<ArbiterLocal>) {
         tracing::warn!(actor = %slot.id, reason, "activation failed");
         self.meters().activation_failures.increment(1);
+        if slot.inner.borrow().state.as_ref().is_some_and(|state| state.has_saved()) {
+            // What came along is older now than what is stored.
+            self.carried_is_used(slot);
+        }
         self.let_go(slot, &activation_failed(reason), on);
     }
 

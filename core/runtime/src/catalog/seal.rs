@@ -36,7 +36,7 @@ pub(crate) struct Left {
 impl<A: VirtualActor> KindCatalog<A> {
     /// Takes what has not started out of the inboxes of a shard. What came over a lane is given back over it; messages of
     /// this node are handed out. Some cannot go back: those and what stands before them stay, and are handled.
-    pub(super) fn empty_inboxes(&self, shard: u16, leaving: Leaving<'_>, on: &Rc<ArbiterLocal>) -> Left {
+    pub(super) fn empty_inboxes(&self, shard: u64, leaving: Leaving<'_>, on: &Rc<ArbiterLocal>) -> Left {
         let (slots, running) = (self.slots_of(shard), self.running_in(shard));
         let mut left = Left::default();
         for slot in slots {
@@ -58,7 +58,7 @@ impl<A: VirtualActor> KindCatalog<A> {
         if broken(Mutant::LetGoDropsInbox) {
             return;
         }
-        let shard = Shard { kind: self.index(), number: self.shared().shard_of(slot.hash) };
+        let shard = Shard::home(self.index(), self.shared().shard_of(slot.hash));
         let target = Target { id: slot.id.clone(), hash: slot.hash };
         let head = JobHead { inside: true, ..job.head.clone() };
         let origin = Origin { shard, target, expires: on.expires(&head), head };
@@ -87,18 +87,18 @@ impl<A: VirtualActor> KindCatalog<A> {
     }
 
     /// Whether something that came by this connection has not started.
-    pub(super) fn has_unstarted(&self, shard: u16, incoming: &Incoming, on: &ArbiterLocal) -> bool {
+    pub(super) fn has_unstarted(&self, shard: u64, incoming: &Incoming, on: &ArbiterLocal) -> bool {
         let of_it = |job: &Queued<A>| job.body.came_by(incoming, on);
         self.slots_of(shard).iter().any(|slot| slot.inner.borrow().queue.iter().any(of_it))
     }
 
     /// Whether a call belongs to work under way in a shard, which could not end without it.
-    pub(super) fn is_inner(&self, shard: u16, head: &JobHead) -> bool {
+    pub(super) fn is_inner(&self, shard: u64, head: &JobHead) -> bool {
         waits_for(head, &self.running_in(shard))
     }
 
     /// Asks the actors of a shard to leave once none of them has anything to do; true if all are gone.
-    pub(super) fn clear_out(&self, shard: u16, reason: DeactivateReason) -> bool {
+    pub(super) fn clear_out(&self, shard: u64, reason: DeactivateReason) -> bool {
         let slots = self.slots_of(shard);
         let busy = |slot: &Rc<Slot<A>>| {
             let inner = slot.inner.borrow();
@@ -106,7 +106,10 @@ impl<A: VirtualActor> KindCatalog<A> {
         };
         if !slots.iter().any(busy) {
             for slot in &slots {
-                slot.inner.borrow_mut().life.leave(reason);
+                let mut inner = slot.inner.borrow_mut();
+                inner.life.leave(reason);
+                inner.moves = true;
+                drop(inner);
                 slot.wake();
             }
         }
@@ -114,7 +117,7 @@ impl<A: VirtualActor> KindCatalog<A> {
     }
 
     /// For how long the oldest running handler of a shard has run.
-    pub(super) fn busy_for(&self, shard: u16, now: Millis) -> Millis {
+    pub(super) fn busy_for(&self, shard: u64, now: Millis) -> Millis {
         let age = |slot: &Rc<Slot<A>>| {
             let inner = slot.inner.borrow();
             (inner.life.running() > 0).then(|| now.since(inner.life.last_message()))
@@ -122,11 +125,7 @@ impl<A: VirtualActor> KindCatalog<A> {
         self.slots_of(shard).iter().filter_map(age).max().unwrap_or(Millis::ZERO)
     }
 
-    fn slots_of(&self, shard: u16) -> Vec<Rc<Slot<A>>> {
-        self.all_slots().into_iter().filter(|slot| self.shared().shard_of(slot.hash) == shard).collect()
-    }
-
-    fn running_in(&self, shard: u16) -> Vec<u64> {
+    fn running_in(&self, shard: u64) -> Vec<u64> {
         let slots = self.slots_of(shard);
         slots.iter().flat_map(|slot| slot.inner.borrow().tokens.iter().collect::<Vec<_>>()).collect()
     }

@@ -49,6 +49,8 @@ pub(super) struct Inner<A: VirtualActor> {
     pub(super) watched: bool,
     /// It has an entry in the queue of those that may have to make room, which lasts, too.
     pub(super) ranked: bool,
+    /// It was asked to leave because its shard moves: its state goes along.
+    pub(super) moves: bool,
     /// The stored state of the activation, if the actor is persistent.
     pub(super) state: Option<Arc<StateKeeper>>,
 }
@@ -71,6 +73,7 @@ impl<A: VirtualActor> Slot<A> {
             farewell: None,
             watched: false,
             ranked: false,
+            moves: false,
             state: None,
         };
         Self { id, hash, inner: RefCell::new(inner) }

@@ -1,38 +1,32 @@
-//! The actor of the cluster: spreads views, notices who falls silent, and tells the rest of the node. Every decision is
-//! [`Membership`]'s.
+//! The actor of the cluster: joins what the directory shows with what the nodes tell each other, and shows the outcome to the
+//! rest of the node. Every decision is [`Membership`](archipelago_protocol::membership::Membership)'s, which [`GossipActor`]
+//! drives.
 //!
-//! It lives on the control arbiter and speaks over the control lanes, so no message of the application stands in its way.
-//! Who has announced itself, and whose session has ended, it reads from the directory; a node without a transport goes by
-//! that alone.
+//! It lives on the control arbiter. Who has announced itself, and whose session has ended, it reads from the directory; a node
+//! without a transport goes by that alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
+use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, WrapFuture};
 use archipelago_protocol::contract::{Entry, EntryId, WatchEvent, WatchScope};
-use archipelago_protocol::identity::{NodeAddress, NodeId, NodeInfo};
+use archipelago_protocol::identity::{NodeId, NodeInfo};
 use archipelago_protocol::membership::{
-    MemberEvent, MemberStatus, Membership, MembershipAction, MembershipEvent, MembershipFrame, NodeLoad,
+    MemberEvent, MemberStatus, MembershipAction, MembershipEvent, NodeLoad,
 };
 use archipelago_protocol::session::{EndReason, Lease, LeaseSeen};
 use archipelago_protocol::time::Millis;
 use metrics::gauge;
 
+use super::gossip::{Concluded, GossipActor, Learn, Picture};
 use super::members::{ClusterMember, View};
 use super::monitor::{Monitor, Reachable};
 use super::watching::{Watched, watch};
 use crate::events::Event;
 use crate::mutants::{Mutant, broken};
 use crate::node::NodeShared;
-use crate::remote::say_to_cluster;
 
 // ---- messages ----
-
-/// Another node speaks about membership.
-pub(super) struct Hear {
-    pub(super) from: NodeId,
-    pub(super) frame: MembershipFrame,
-}
 
 /// What this node is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +39,6 @@ pub(crate) enum Plan {
 
 /// A session has ended, for certain.
 pub(super) struct Ended(pub(super) NodeId);
-
-impl Message for Hear {
-    type Result = ();
-}
 
 impl Message for Plan {
     type Result = ();
@@ -67,47 +57,31 @@ pub(crate) struct Cluster {
     /// Who has announced itself and is not known to have ended.
     announced: BTreeMap<NodeId, NodeInfo>,
     /// None without a transport.
-    membership: Option<Membership>,
-    wake: Option<SpawnHandle>,
+    gossip: Option<Addr<GossipActor>>,
+    /// What the nodes tell each other, as it was last heard.
+    picture: Picture,
 }
 
 impl Cluster {
-    pub(super) const fn new(node: Arc<NodeShared>, monitor: Addr<Monitor>) -> Self {
-        Self { node, monitor, announced: BTreeMap::new(), membership: None, wake: None }
+    pub(super) fn new(
+        node: Arc<NodeShared>,
+        monitor: Addr<Monitor>,
+        gossip: Option<Addr<GossipActor>>,
+    ) -> Self {
+        Self { node, monitor, announced: BTreeMap::new(), gossip, picture: Picture::default() }
     }
 
-    fn join(&mut self, ctx: &mut Context<Self>) {
-        if self.node.remoting().transport().is_none() {
-            return;
-        }
-        let (now, settings) = (self.node.env().now(), self.node.settings().membership.clone());
-        let (membership, first) = Membership::new(now, self.node.info(), settings);
-        self.membership = Some(membership);
-        self.carry_out(first, ctx);
-        // Nodes whose kinds have fixed places share no directory, and so no membership.
-        let remote = &self.node.settings().remote;
-        if remote.placed.is_empty() && !remote.peers.is_empty() {
-            self.apply(MembershipEvent::JoinThrough(remote.peers.clone()), ctx);
-        }
-    }
-
-    fn apply(&mut self, event: MembershipEvent, ctx: &mut Context<Self>) {
-        let now = self.node.env().now();
-        if let Some(membership) = &mut self.membership {
-            let actions = membership.handle(now, event);
-            self.carry_out(actions, ctx);
+    fn tell(&self, event: MembershipEvent) {
+        if let Some(gossip) = &self.gossip {
+            gossip.do_send(Learn(event));
         }
     }
 
     fn carry_out(&mut self, actions: Vec<MembershipAction>, ctx: &mut Context<Self>) {
-        let mut news = false;
         for action in actions {
             match action {
-                MembershipAction::Send { to, frame } => self.send(to, frame),
-                MembershipAction::SendToAddress { to, frame } => self.say(to, None, frame),
                 MembershipAction::Revoke(id) => self.revoke(id, ctx),
                 MembershipAction::Publish(event) => {
-                    news = true;
                     self.end_suspect(&event, ctx);
                     if let MemberEvent::MemberDowned(member) | MemberEvent::MemberRemoved(member) = &event {
                         self.node.watches().node_gone(member.id());
@@ -118,45 +92,10 @@ impl Cluster {
                 MembershipAction::SelfDown => {
                     self.node.give_up_by("the others hold this node to be gone", Millis::ZERO);
                 }
-                MembershipAction::SelfLeft => {}
-                MembershipAction::WakeAt(at) => self.wake_at(at, ctx),
+                // The gossip's own affairs, and a node that goes as it wanted to.
+                _ => {}
             }
         }
-        if news {
-            self.show();
-        }
-    }
-
-    // ---- speaking ----
-
-    fn send(&self, to: NodeId, frame: MembershipFrame) {
-        let known = self.membership.as_ref().and_then(|membership| membership.address(to));
-        if let Some(address) = known.or_else(|| self.announced.get(&to).map(|info| &info.address)) {
-            self.say(address.clone(), Some(to), frame);
-        }
-    }
-
-    /// What does not get through is dropped: the next round says it again.
-    fn say(&self, address: NodeAddress, to: Option<NodeId>, frame: MembershipFrame) {
-        let node = Arc::clone(&self.node);
-        self.node.env().spawn(Box::pin(async move {
-            if let Err(error) = say_to_cluster(&node, address, to, &frame).await {
-                tracing::trace!(?to, %error, "a word about membership did not get through");
-            }
-        }));
-    }
-
-    fn wake_at(&mut self, at: Millis, ctx: &mut Context<Self>) {
-        if let Some(earlier) = self.wake.take() {
-            ctx.cancel_future(earlier);
-        }
-        let env = self.node.env();
-        let sleep = env.sleep(at.since(env.now()));
-        self.wake = Some(ctx.spawn(sleep.into_actor(self).map(|(), cluster, ctx| {
-            cluster.wake = None;
-            let random = cluster.node.env().random();
-            cluster.apply(MembershipEvent::Wake { random }, ctx);
-        })));
     }
 
     /// Keeps the session of a node that nobody reaches from beating on. The store decides whether it still does.
@@ -200,7 +139,7 @@ impl Cluster {
     fn take_in(&mut self, change: WatchEvent, ctx: &mut Context<Self>) {
         match change {
             WatchEvent::Snapshot { entries, .. } => self.listed(entries, ctx),
-            WatchEvent::Put { entry: Entry::Node(info), .. } => self.announced(info, ctx),
+            WatchEvent::Put { entry: Entry::Node(info), .. } => self.announced(info),
             WatchEvent::Gone { id: EntryId::Node(id), .. } => self.look_at_lease(id, ctx),
             WatchEvent::Put { .. } | WatchEvent::Gone { .. } => {}
         }
@@ -210,21 +149,21 @@ impl Cluster {
     fn listed(&mut self, entries: Vec<Entry>, ctx: &mut Context<Self>) {
         let listed: Vec<NodeInfo> = entries.into_iter().filter_map(named).collect();
         let still: BTreeSet<NodeId> = listed.iter().map(|info| info.id).collect();
-        listed.into_iter().for_each(|info| self.announced(info, ctx));
+        listed.into_iter().for_each(|info| self.announced(info));
         let missing: Vec<NodeId> = self.announced.keys().filter(|id| !still.contains(id)).copied().collect();
         missing.into_iter().for_each(|id| self.look_at_lease(id, ctx));
-        self.apply(MembershipEvent::DirectoryListed, ctx);
+        self.tell(MembershipEvent::DirectoryListed);
     }
 
     /// A poster may be left over: written late, or never taken down.
-    fn announced(&mut self, info: NodeInfo, ctx: &mut Context<Self>) {
+    fn announced(&mut self, info: NodeInfo) {
         if self.is_removed(info.id) {
             return;
         }
         if self.announced.insert(info.id, info.clone()).is_none() {
             self.node.events().publish(Event::MemberJoined { member: info.clone() });
         }
-        self.apply(MembershipEvent::Announced(info), ctx);
+        self.tell(MembershipEvent::Announced(info));
     }
 
     /// A poster that is gone proves nothing; the end of the lease does.
@@ -250,7 +189,7 @@ impl Cluster {
 
     fn ended(&mut self, id: NodeId, ctx: &mut Context<Self>) {
         self.node.watches().node_gone(id);
-        self.apply(MembershipEvent::SessionEnded(id), ctx);
+        self.tell(MembershipEvent::SessionEnded(id));
         self.forget(id);
         self.part_from(id, ctx);
     }
@@ -278,7 +217,7 @@ impl Cluster {
 
     /// Whether the members have agreed that this node is gone for ever.
     fn is_removed(&self, id: NodeId) -> bool {
-        self.membership.as_ref().is_some_and(|membership| membership.view().is_buried(id))
+        self.picture.buried.contains(&id)
     }
 
     // ---- showing ----
@@ -292,7 +231,7 @@ impl Cluster {
         }
         let view = View {
             members: self.announced.values().map(|info| (info.id, self.member(info))).collect(),
-            leader: self.membership.as_ref().and_then(Membership::leader),
+            leader: self.picture.leader,
         };
         gauge!("archipelago_members").set(view.members.len() as f64);
         let unreachable = view.members.values().filter(|member| member.suspect).count();
@@ -301,15 +240,17 @@ impl Cluster {
     }
 
     fn member(&self, info: &NodeInfo) -> ClusterMember {
-        let (status, suspect, load) = match &self.membership {
-            Some(membership) => {
-                let known = membership.view().member(info.id);
-                let status = known.map_or(MemberStatus::Joining, |member| member.status);
-                (status, membership.is_suspect(info.id), membership.load(info.id))
-            }
-            None => (MemberStatus::Up, false, None),
-        };
-        ClusterMember { info: info.clone(), status, suspect, load }
+        let info = info.clone();
+        if self.gossip.is_none() {
+            return ClusterMember { info, status: MemberStatus::Up, suspect: false, load: None };
+        }
+        let known = self.picture.members.get(&info.id);
+        ClusterMember {
+            info,
+            status: known.map_or(MemberStatus::Joining, |known| known.status),
+            suspect: known.is_some_and(|known| known.suspect),
+            load: known.and_then(|known| known.load),
+        }
     }
 
     fn measure_load(&self, ctx: &mut Context<Self>) {
@@ -317,8 +258,7 @@ impl Cluster {
         ctx.spawn(sleep.into_actor(self).map(|(), cluster, ctx| {
             let activations = u32::try_from(cluster.node.active_actors()).unwrap_or(u32::MAX);
             let load = NodeLoad { activations, ..NodeLoad::default() };
-            cluster.apply(MembershipEvent::LoadMeasured(load), ctx);
-            cluster.show();
+            cluster.tell(MembershipEvent::LoadMeasured(load));
             cluster.measure_load(ctx);
         }));
     }
@@ -335,10 +275,8 @@ impl Actor for Cluster {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Context<Self>) {
-        ctx.set_mailbox_capacity(MAILBOX);
         watch(&Arc::clone(&self.node), WatchScope::Nodes, self, ctx);
-        self.join(ctx);
-        if self.membership.is_some() {
+        if self.gossip.is_some() {
             self.measure_load(ctx);
         } else {
             // It reaches nobody, so it monitors: too many monitors are harmless.
@@ -359,11 +297,13 @@ impl Handler<Watched> for Cluster {
     }
 }
 
-impl Handler<Hear> for Cluster {
+impl Handler<Concluded> for Cluster {
     type Result = ();
 
-    fn handle(&mut self, Hear { from, frame }: Hear, ctx: &mut Context<Self>) {
-        self.apply(MembershipEvent::Received { from, frame }, ctx);
+    fn handle(&mut self, Concluded { actions, picture }: Concluded, ctx: &mut Context<Self>) {
+        self.picture = picture;
+        self.carry_out(actions, ctx);
+        self.show();
     }
 }
 
@@ -378,20 +318,13 @@ impl Handler<Ended> for Cluster {
 impl Handler<Plan> for Cluster {
     type Result = ();
 
-    fn handle(&mut self, plan: Plan, ctx: &mut Context<Self>) {
-        let event = match plan {
+    fn handle(&mut self, plan: Plan, _: &mut Context<Self>) {
+        self.tell(match plan {
             Plan::Leave => MembershipEvent::LeaveRequested,
             Plan::HandedOff => MembershipEvent::HandedOff,
-        };
-        self.apply(event, ctx);
-        // Everybody should know at once.
-        let random = self.node.env().random();
-        self.apply(MembershipEvent::Wake { random }, ctx);
+        });
     }
 }
-
-/// Words of other nodes that may wait; beyond it they are dropped and counted.
-const MAILBOX: usize = 1_024;
 
 /// How often a lease is read whose poster is gone.
 const LOOKS: usize = 10;

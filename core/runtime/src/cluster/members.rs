@@ -5,10 +5,12 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use actix::Addr;
 use archipelago_protocol::identity::{NodeId, NodeInfo};
-use archipelago_protocol::membership::{MemberStatus, MembershipFrame, NodeLoad};
+use archipelago_protocol::membership::{HeartbeatEvent, MemberStatus, MembershipFrame, NodeLoad};
 use archipelago_protocol::session::Session;
 
-use super::actor::{Cluster, Hear, Plan};
+use super::actor::{Cluster, Plan};
+use super::gossip::{GossipActor, Hear};
+use super::heartbeat::{HeartbeatActor, Sign};
 use super::monitor::{Blocked, Monitor};
 
 /// A node of the cluster, as this one sees it.
@@ -30,6 +32,7 @@ pub struct ClusterMember {
 pub(crate) struct Members {
     view: RwLock<Arc<View>>,
     cluster: OnceLock<Addr<Cluster>>,
+    gossip: OnceLock<(Addr<GossipActor>, Addr<HeartbeatActor>)>,
     monitor: OnceLock<Addr<Monitor>>,
 }
 
@@ -59,11 +62,14 @@ impl Members {
 
     /// Another node speaks about membership.
     pub(crate) fn hear(&self, from: NodeId, frame: MembershipFrame) {
-        if let Some(cluster) = self.cluster.get() {
-            // A full mailbox drops it, as a lossy network would.
-            if cluster.try_send(Hear { from, frame }).is_err() {
-                metrics::counter!("archipelago_membership_dropped_total").increment(1);
-            }
+        let Some((gossip, heartbeat)) = self.gossip.get() else { return };
+        let sign = HeartbeatEvent::of_frame(from, &frame);
+        let is_gossip = matches!(sign, HeartbeatEvent::Life(_));
+        let felt = heartbeat.try_send(Sign(sign)).is_ok();
+        let heard = !is_gossip || gossip.try_send(Hear { from, frame }).is_ok();
+        // A full mailbox drops it, as a lossy network would.
+        if !felt || !heard {
+            metrics::counter!("archipelago_membership_dropped_total").increment(1);
         }
     }
 
@@ -74,9 +80,15 @@ impl Members {
         }
     }
 
-    pub(super) fn followed_by(&self, cluster: Addr<Cluster>, monitor: Addr<Monitor>) {
+    pub(super) fn followed_by(
+        &self,
+        cluster: Addr<Cluster>,
+        monitor: Addr<Monitor>,
+        gossip: Option<(Addr<GossipActor>, Addr<HeartbeatActor>)>,
+    ) {
         // Set once, when the control arbiter starts.
         let _ = self.cluster.set(cluster);
+        let _ = gossip.map(|gossip| self.gossip.set(gossip));
         let _ = self.monitor.set(monitor);
     }
 }

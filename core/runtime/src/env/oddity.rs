@@ -10,6 +10,8 @@ pub enum Oddity {
     BeatUnanswered,
     /// An actor takes a while before it is activated.
     SlowActivation,
+    /// The state of a shard that moves is held up on its way.
+    SlowParcel,
     /// A watch breaks and has to be opened again.
     WatchBreaks,
 }

@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use archipelago_protocol::contract::{Directory, StateStore};
-use archipelago_protocol::identity::{ActorId, Kind, Namespace};
+use archipelago_protocol::contract::{ControlPlane, Directory, Homes, StateStore};
+use archipelago_protocol::datacenter::{DataCenterId, DataCenterMap};
+use archipelago_protocol::identity::{ActorId, Kind, Namespace, NodeAddress};
 use archipelago_protocol::message::WireId;
+use archipelago_protocol::ranges::TableSource;
 
 use super::kinds::MessageEntry;
 use super::spec::Spec;
 use super::{KindShared, KindSpec, Node, StartError, TypedKind, keeper};
+use crate::client::{ContactList, ContactLocator, NoDirectory};
+use crate::datacenter::Maps;
 use crate::env::Environment;
 use crate::events::{Event, EventStream};
 use crate::message::{BoxError, VirtualActor};
@@ -26,9 +30,13 @@ pub struct NodeBuilder {
     directory: Arc<dyn Directory>,
     kinds: Vec<Arc<dyn KindSpec>>,
     states: Option<Arc<dyn StateStore>>,
+    tables: Option<Arc<dyn TableSource>>,
     locator: Option<Arc<dyn Locator>>,
     services: Services,
     connectors: Vec<Connector>,
+    datacenters: DataCenterMap,
+    homes: Option<Arc<dyn Homes>>,
+    control_plane: Option<Arc<dyn ControlPlane>>,
 }
 
 impl NodeBuilder {
@@ -42,16 +50,69 @@ impl NodeBuilder {
             directory,
             kinds: Vec::new(),
             states: None,
+            tables: None,
             locator: None,
             services: Services::new(),
             connectors: Vec::new(),
+            datacenters: DataCenterMap::default(),
+            homes: None,
+            control_plane: None,
         }
+    }
+
+    /// A node without a directory, which can only be a light client: see [`client`](Self::client).
+    pub fn without_directory(env: Arc<dyn Environment>) -> Self {
+        Self::new(env, Arc::new(NoDirectory))
+    }
+
+    /// Makes the node a light client of the cluster that the nodes at `contacts` belong to: it is no member, hosts nothing,
+    /// opens no session and never uses the directory. Its kinds are those of [`remote_actor`](Self::remote_actor).
+    #[must_use]
+    pub fn client(mut self, contacts: impl IntoIterator<Item = NodeAddress>) -> Self {
+        self.settings.remote.contacts = contacts.into_iter().collect();
+        self
     }
 
     /// Keeps the states of persistent actors in `states`.
     #[must_use]
     pub fn state_store(mut self, states: Arc<dyn StateStore>) -> Self {
         self.states = Some(states);
+        self
+    }
+
+    /// Learns the tables of range-partitioned kinds from `tables`, a watch of the store, and passes them on while it leads.
+    #[must_use]
+    pub fn tables(mut self, tables: Arc<dyn TableSource>) -> Self {
+        self.tables = Some(tables);
+        self
+    }
+
+    /// Begins with this map of datacenters; whoever reads a control plane replaces it later. Only a node whose first map
+    /// names its own datacenter ever looks for actors in others.
+    #[must_use]
+    pub fn datacenters(mut self, map: DataCenterMap) -> Self {
+        self.datacenters = map;
+        self
+    }
+
+    /// Takes part in a world of several datacenters, which this control plane knows.
+    #[must_use]
+    pub fn control_plane(mut self, plane: Arc<dyn ControlPlane>) -> Self {
+        self.control_plane = Some(plane);
+        self
+    }
+
+    /// Owns things through `directory` instead of the one it was made with.
+    #[must_use]
+    pub fn directory(mut self, directory: Arc<dyn Directory>) -> Self {
+        self.directory = directory;
+        self
+    }
+
+    /// Finds out through `homes` which actors were placed in another datacenter.
+    #[must_use]
+    pub fn homes(mut self, homes: Arc<dyn Homes>) -> Self {
+        self.homes = Some(homes);
         self
     }
 
@@ -62,7 +123,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Answers requests of other nodes with this number. The last five numbers are the library's own.
+    /// Answers requests of other nodes with this number. The last hundred numbers are the library's own.
     #[must_use]
     pub fn service(mut self, number: u16, service: Arc<dyn Service>) -> Self {
         self.services.insert(number, service);
@@ -81,6 +142,10 @@ impl NodeBuilder {
     pub fn settings(mut self, settings: NodeSettings) -> Self {
         self.settings = settings;
         self
+    }
+
+    pub(crate) const fn settings_mut(&mut self) -> &mut NodeSettings {
+        &mut self.settings
     }
 
     /// Lets `connector` use the node's way to other nodes.
@@ -172,8 +237,34 @@ impl NodeBuilder {
         Ok(Node::of(node))
     }
 
+    /// What a light client has in place of a directory.
+    fn with_contacts(mut self) -> Result<(Self, Option<Arc<ContactList>>), StartError> {
+        let addresses = self.settings.remote.contacts.clone();
+        if addresses.is_empty() {
+            return Ok((self, None));
+        }
+        if let Some(kind) = self.kinds.iter().find(|kind| kind.hosted()) {
+            return Err(StartError::ClientHosts { kind: kind.name().to_owned() });
+        }
+        if self.env.transport().is_none() {
+            return Err(StartError::Transport { reason: "a light client needs a transport".to_owned() });
+        }
+        let contacts = Arc::new(ContactList::new(addresses, self.env.random()));
+        let connector = Connector::new();
+        self.locator = Some(Arc::new(ContactLocator::new(Arc::clone(&contacts), connector.clone())));
+        self.directory = Arc::new(NoDirectory);
+        self.connectors.push(connector);
+        Ok((self, Some(contacts)))
+    }
+
     fn checked(self) -> Result<Spec, StartError> {
+        let (this, contacts) = self.with_contacts()?;
+        this.checked_with(contacts)
+    }
+
+    fn checked_with(self, contacts: Option<Arc<ContactList>>) -> Result<Spec, StartError> {
         let namespace = Namespace::new(&self.namespace).map_err(StartError::Namespace)?;
+        let own = self.control_plane.as_ref().map(|_| self.settings.datacenter.info.id().clone());
         let kinds = self.checked_kinds(&namespace)?;
         check_messages(&self.kinds)?;
         self.check_states()?;
@@ -184,12 +275,17 @@ impl NodeBuilder {
             locator: self.locator.unwrap_or_else(|| locator(&self.settings, &self.directory)),
             events: EventStream::new(self.settings.event_queue),
             named: Arc::default(),
+            datacenters: Arc::new(Maps::new(first_map(self.datacenters, own))),
+            homes: self.homes,
+            control_plane: self.control_plane,
             services: self.services,
             connectors: self.connectors,
             settings: self.settings,
             env: self.env,
             directory: self.directory,
             states: self.states,
+            tables: self.tables,
+            contacts,
         })
     }
 
@@ -215,6 +311,11 @@ impl NodeBuilder {
         }
         Ok(kinds)
     }
+}
+
+/// With a control plane a node knows which datacenter is its own before it knows any other.
+fn first_map(map: DataCenterMap, own: Option<DataCenterId>) -> DataCenterMap {
+    DataCenterMap { own: map.own.or(own), ..map }
 }
 
 /// Refuses two message types with one wire id, wherever in the registry they are.

@@ -51,6 +51,18 @@ pub enum StartError {
         /// The kind.
         kind: String,
     },
+    /// A light client was told to host actors.
+    #[error("a light client hosts nothing, and kind {kind} is registered to be hosted: use remote_actor")]
+    ClientHosts {
+        /// The kind.
+        kind: String,
+    },
+    /// None of the contacts of a light client answered.
+    #[error("no contact answers: {reason}")]
+    NoContact {
+        /// What the last one said, or why it could not be asked.
+        reason: String,
+    },
     /// The environment has no place to run the node.
     #[error(transparent)]
     Environment(#[from] EnvironmentError),

@@ -2,7 +2,7 @@
 
 use std::any::TypeId;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use archipelago_protocol::hash::HashPrefix;
 use archipelago_protocol::identity::{Kind, Namespace};
@@ -11,6 +11,7 @@ use archipelago_protocol::placement::{KindLayout, ShardCount};
 use archipelago_protocol::time::Millis;
 
 use crate::catalog::{AnyKind, Factory, KindCatalog, MessageTable};
+use crate::datacenter::Reach;
 use crate::message::VirtualActor;
 use crate::settings::NodeSettings;
 
@@ -22,14 +23,18 @@ pub(crate) struct KindShared {
     prefix: HashPrefix,
     idle_after: Millis,
     layout: KindLayout,
+    /// How the cluster divides it, as a light client has learnt.
+    adopted: OnceLock<KindLayout>,
     hosted: bool,
+    reach: Reach,
     spec: Arc<dyn KindSpec>,
 }
 
 /// How to make catalogs of a kind.
 pub(crate) trait KindSpec: Send + Sync {
     fn name(&self) -> &'static str;
-    fn catalog(&self, shared: &Arc<KindShared>) -> Box<dyn AnyKind>;
+    /// `abroad` if there may be other datacenters.
+    fn catalog(&self, shared: &Arc<KindShared>, abroad: bool) -> Box<dyn AnyKind>;
     fn messages(&self) -> Vec<MessageEntry>;
     /// Whether this node is to host actors of the kind.
     fn hosted(&self) -> bool;
@@ -82,9 +87,12 @@ impl<A: VirtualActor> KindSpec for TypedKind<A> {
         A::KIND
     }
 
-    fn catalog(&self, shared: &Arc<KindShared>) -> Box<dyn AnyKind> {
+    fn catalog(&self, shared: &Arc<KindShared>, abroad: bool) -> Box<dyn AnyKind> {
         let factory = self.factory.clone().unwrap_or_else(|| Arc::new(|_, _| Err("not hosted here".into())));
-        Box::new(KindCatalog::new(Arc::clone(shared), factory, Arc::clone(&self.messages)))
+        // Single actors are known to their own datacenter alone.
+        let stays = matches!(shared.reach(), Reach::Local) || shared.layout().is_by_actor();
+        let reaches = abroad && !stays;
+        Box::new(KindCatalog::new(Arc::clone(shared), factory, Arc::clone(&self.messages), reaches))
     }
 
     fn messages(&self) -> Vec<MessageEntry> {
@@ -118,7 +126,10 @@ impl KindShared {
             (settings.idle_after(name.as_str()), settings.layout_of(name.as_str()))
         };
         let hosted = spec.hosted() && settings.may_host(name.as_str());
-        Self { index, name, prefix, idle_after, layout, hosted, spec }
+        // The one actor of a cluster is that of its own cluster, and single actors are found in their own directory alone.
+        let stays = spec.singleton() || layout.is_by_actor();
+        let reach = if stays { Reach::Local } else { settings.reach_of(name.as_str()).clone() };
+        Self { index, name, prefix, idle_after, layout, adopted: OnceLock::new(), hosted, reach, spec }
     }
 
     /// Whether this node may own shards of it.
@@ -149,14 +160,27 @@ impl KindShared {
     }
 
     /// How its actors are divided.
-    pub(crate) const fn layout(&self) -> KindLayout {
-        self.layout
+    #[inline]
+    pub(crate) fn layout(&self) -> KindLayout {
+        *self.adopted.get().unwrap_or(&self.layout)
     }
 
-    /// The shard of the actor with this hash.
+    /// Divides the kind as the cluster does. The layout of a kind never changes, so what was learnt first holds.
+    pub(crate) fn adopt(&self, layout: KindLayout) {
+        if *self.adopted.get_or_init(|| layout) != layout {
+            tracing::error!(kind = self.name(), %layout, "contacts of different clusters");
+        }
+    }
+
+    /// The part of the kind that the actor with this hash belongs to.
     #[inline]
-    pub(crate) const fn shard_of(&self, hash: u64) -> u16 {
-        self.layout.shards().shard_of(hash)
+    pub(crate) fn shard_of(&self, hash: u64) -> u64 {
+        self.layout().part_of(hash)
+    }
+
+    /// In which datacenters its actors may live.
+    pub(crate) const fn reach(&self) -> &Reach {
+        &self.reach
     }
 
     pub(crate) const fn idle_after(&self) -> Millis {

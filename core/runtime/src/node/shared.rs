@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use actix::Addr;
 use archipelago_protocol::activation::DeactivateReason;
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::contract::{Directory, StateStore};
+use archipelago_protocol::contract::{ControlPlane, Directory, Homes, StateStore};
+use archipelago_protocol::handoff::ParcelRoom;
 use archipelago_protocol::identity::{Kind, Namespace, NodeId};
 use archipelago_protocol::time::Millis;
 use metrics::{counter, gauge};
@@ -14,13 +16,16 @@ use metrics::{counter, gauge};
 use super::{Gate, KindShared, Lives};
 use crate::arbiter::{ArbiterLocal, ArbiterShared, Entry, local};
 use crate::catalog::Target;
+use crate::client::ContactList;
 use crate::cluster::Members;
+use crate::datacenter::{DataCenterController, Maps, Searches};
 use crate::env::Environment;
 use crate::events::{DeadLetter, Event, EventStream, RemoteDeadLetter};
 use crate::named::NamedActors;
 use crate::remote::{Peer, Remoting, Services, Shard};
 use crate::session::SessionState;
 use crate::settings::NodeSettings;
+use crate::tables::TableBoard;
 use crate::watch::Watches;
 
 /// The shared part of one life of a node; every handle and ref points to one.
@@ -31,6 +36,8 @@ pub(crate) struct NodeShared {
     pub(super) env: Arc<dyn Environment>,
     pub(super) directory: Arc<dyn Directory>,
     pub(super) states: Option<Arc<dyn StateStore>>,
+    pub(super) contacts: Option<Arc<ContactList>>,
+    pub(super) tables: TableBoard,
     pub(super) kinds: Vec<Arc<KindShared>>,
     pub(super) kinds_by_name: BTreeMap<Kind, u32>,
     pub(super) arbiters: Vec<ArbiterShared>,
@@ -42,20 +49,28 @@ pub(crate) struct NodeShared {
     pub(super) members: Members,
     pub(super) services: Services,
     pub(super) watches: Watches,
+    /// The state that came ahead of shards.
+    pub(super) parcels: Mutex<ParcelRoom<Shard>>,
+    pub(super) datacenters: Arc<Maps>,
+    pub(super) searches: Searches,
+    pub(super) homes: Option<Arc<dyn Homes>>,
+    pub(super) control_plane: Option<Arc<dyn ControlPlane>>,
+    /// The actor that speaks with the control plane, once it runs.
+    pub(super) controller: OnceLock<Addr<DataCenterController>>,
     pub(super) lives: Arc<Lives>,
     /// The life after this one, once it has begun.
     pub(super) successor: OnceLock<Arc<NodeShared>>,
 }
 
 /// The arbiter, of `count`, that hosts the actors of a shard: the same on every node.
-pub(crate) fn arbiter_of_shard(count: usize, shard: u16) -> u16 {
-    u16::try_from(usize::from(shard) % count.max(1)).unwrap_or(0)
+pub(crate) fn arbiter_of_shard(count: usize, shard: u64) -> u16 {
+    u16::try_from(shard % (count.max(1) as u64)).unwrap_or(0)
 }
 
 impl NodeShared {
     /// The shard of the actor of a kind.
     pub(crate) fn shard(&self, kind: u32, hash: u64) -> Shard {
-        Shard { kind, number: self.kinds.get(kind as usize).map_or(0, |kind| kind.shard_of(hash)) }
+        Shard::home(kind, self.kinds.get(kind as usize).map_or(0, |kind| kind.shard_of(hash)))
     }
 
     /// The arbiter that hosts the actor of a kind.
@@ -64,7 +79,7 @@ impl NodeShared {
     }
 
     /// The arbiter that hosts the actors of a shard.
-    pub(crate) fn arbiter_of_shard(&self, shard: u16) -> u16 {
+    pub(crate) fn arbiter_of_shard(&self, shard: u64) -> u16 {
         arbiter_of_shard(self.arbiters.len(), shard)
     }
 
@@ -227,6 +242,21 @@ impl NodeShared {
         self.states.as_ref()
     }
 
+    /// The tables that this node passes on if it leads.
+    pub(crate) const fn tables(&self) -> &TableBoard {
+        &self.tables
+    }
+
+    /// Whom this node asks if it is a light client.
+    pub(crate) fn contacts(&self) -> Option<&ContactList> {
+        self.contacts.as_deref()
+    }
+
+    /// Whether it is a light client: it hosts nothing, and is no member.
+    pub(crate) const fn is_client(&self) -> bool {
+        self.contacts.is_some()
+    }
+
     pub(crate) fn kinds(&self) -> &[Arc<KindShared>] {
         &self.kinds
     }
@@ -256,9 +286,44 @@ impl NodeShared {
         &self.watches
     }
 
+    /// The state that came ahead of shards.
+    pub(crate) const fn parcels(&self) -> &Mutex<ParcelRoom<Shard>> {
+        &self.parcels
+    }
+
     /// The nodes of the cluster.
     pub(crate) const fn members(&self) -> &Members {
         &self.members
+    }
+
+    /// The datacenters that are known.
+    pub(crate) const fn datacenters(&self) -> &Arc<Maps> {
+        &self.datacenters
+    }
+
+    /// The searches in other datacenters.
+    pub(crate) const fn searches(&self) -> &Searches {
+        &self.searches
+    }
+
+    /// Where it is written which actors were placed abroad.
+    pub(crate) const fn homes(&self) -> Option<&Arc<dyn Homes>> {
+        self.homes.as_ref()
+    }
+
+    /// The registry of datacenters.
+    pub(crate) const fn control_plane(&self) -> Option<&Arc<dyn ControlPlane>> {
+        self.control_plane.as_ref()
+    }
+
+    /// The actor that speaks with the control plane; none without one.
+    pub(crate) fn controller(&self) -> Option<&Addr<DataCenterController>> {
+        self.controller.get()
+    }
+
+    pub(crate) fn has_controller(&self, controller: Addr<DataCenterController>) {
+        // Set once, when the control arbiter starts.
+        let _ = self.controller.set(controller);
     }
 
     /// What this life has in common with the others of its node.

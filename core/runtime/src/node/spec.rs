@@ -1,22 +1,27 @@
 //! What a node is built from, and beginning a life of it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use archipelago_protocol::contract::{Directory, StateStore};
+use archipelago_protocol::contract::{ControlPlane, Directory, Homes, StateStore};
+use archipelago_protocol::handoff::{HandoffLimits, ParcelRoom};
 use archipelago_protocol::identity::{Kind, Namespace, NodeId};
+use archipelago_protocol::ranges::TableSource;
 use archipelago_protocol::session::times;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{Gate, KindShared, Lives, NodeShared, StartError, guard, layouts};
 use crate::arbiter::{self, ArbiterShared, Entry, Presence};
+use crate::client::{self, ContactList};
 use crate::cluster::Members;
+use crate::datacenter::{Maps, Searches};
 use crate::env::{ArbiterMain, ArbiterRole, Departure, Environment, Stay, within};
 use crate::events::EventStream;
 use crate::named::NamedActors;
 use crate::remote::{Connector, Locator, Remoting, Services};
 use crate::session::{self, SessionState};
 use crate::settings::NodeSettings;
+use crate::tables::TableBoard;
 use crate::watch::Watches;
 
 /// Everything that outlives the lives of a node.
@@ -27,12 +32,18 @@ pub(super) struct Spec {
     pub(super) env: Arc<dyn Environment>,
     pub(super) directory: Arc<dyn Directory>,
     pub(super) states: Option<Arc<dyn StateStore>>,
+    pub(super) tables: Option<Arc<dyn TableSource>>,
+    /// Of a light client.
+    pub(super) contacts: Option<Arc<ContactList>>,
     pub(super) kinds: Vec<Arc<KindShared>>,
     pub(super) locator: Arc<dyn Locator>,
     pub(super) services: Services,
     pub(super) connectors: Vec<Connector>,
     pub(super) events: EventStream,
     pub(super) named: Arc<NamedActors>,
+    pub(super) datacenters: Arc<Maps>,
+    pub(super) homes: Option<Arc<dyn Homes>>,
+    pub(super) control_plane: Option<Arc<dyn ControlPlane>>,
 }
 
 /// One life of a node.
@@ -64,11 +75,19 @@ impl Spec {
             remoting: Remoting::new(Arc::clone(&self.locator), usize::from(self.data_arbiters), ports),
             members: Members::default(),
             watches: Watches::new(self.settings.watches),
+            parcels: Mutex::new(ParcelRoom::new(HandoffLimits::DEFAULT.parcel_room)),
             services: self.services.clone(),
             settings: self.settings.clone(),
             env: Arc::clone(&self.env),
             directory: Arc::clone(&self.directory),
             states: self.states.clone(),
+            contacts: self.contacts.clone(),
+            tables: TableBoard::new(self.tables.clone()),
+            datacenters: Arc::clone(&self.datacenters),
+            searches: Searches::new(self.settings.discovery),
+            homes: self.homes.clone(),
+            control_plane: self.control_plane.clone(),
+            controller: OnceLock::new(),
             lives: Arc::clone(lives),
             successor: OnceLock::new(),
         });
@@ -110,7 +129,11 @@ impl Life {
         let (entries, stay) = self.birth.take().unwrap_or_else(|| (Vec::new(), Stay::begin().0));
         session::start(&self.node, &stay).await?;
         session::opened(&self.node).await?;
-        if let Err(error) = layouts::settle(&self.node).await {
+        let settled = match self.node.contacts() {
+            Some(contacts) => client::adopt_layouts(&self.node, contacts).await,
+            None => layouts::settle(&self.node).await,
+        };
+        if let Err(error) = settled {
             session::close(&self.node).await;
             return Err(error);
         }
@@ -120,7 +143,10 @@ impl Life {
                 return Err(error);
             }
         }
-        guard::stand_guard(&self.node)?;
+        // Nobody takes over from a client, so nothing has to end in time.
+        if !self.node.is_client() {
+            guard::stand_guard(&self.node)?;
+        }
         Ok(unfinished)
     }
 }

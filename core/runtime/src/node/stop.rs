@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use super::{Node, NodeShared, StopError};
 use crate::arbiter::{Drained, Entry, Survey};
 use crate::cluster::Plan;
+use crate::datacenter;
 use crate::env::within;
 use crate::events::Event;
 use crate::placement::hand_everything_over;
@@ -27,6 +28,7 @@ impl Node {
         let node = self.shared();
         node.events().publish(Event::NodeStopping { node: node.id() });
         node.members().plan(Plan::Leave);
+        datacenter::leaving(node).await;
         let until = node.env().now() + node.settings().stop_budget;
         hand_everything_over(node, node.env().now() + Millis(node.settings().stop_budget.0 / 2)).await;
         let arbiters = node.data_arbiters();
@@ -39,6 +41,7 @@ impl Node {
             // runs out by itself.
             node.give_up("a handler blocks its arbiter");
         } else {
+            datacenter::left(node).await;
             node.members().plan(Plan::HandedOff);
             // With the session everything that the node owns becomes free at once.
             session::close(node).await;

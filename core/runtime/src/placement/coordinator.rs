@@ -90,7 +90,8 @@ impl ShardCoordinator {
         let (now, limits) = (self.node.env().now(), self.node.settings().sharding.limits);
         let of_kind =
             |kind: &Arc<crate::node::KindShared>| (kind.kind().clone(), Coordinator::new(now, limits));
-        let kinds = self.node.kinds().iter().map(of_kind).collect();
+        let sharded = self.node.kinds().iter().filter(|kind| kind.layout().shards().is_some());
+        let kinds = sharded.map(of_kind).collect();
         self.office = Some(Office { kinds, records: BTreeMap::new(), wakes: BTreeMap::new() });
         self.show_hosts(ctx);
         watch(&Arc::clone(&self.node), WatchScope::Owners, self, ctx);
@@ -205,8 +206,10 @@ impl ShardCoordinator {
         let node = Arc::clone(&self.node);
         self.node.env().spawn(Box::pin(async move {
             if to == node.id() {
-                if let Ok(shard) = node.shard_named(&shard) {
-                    place_here(&node, shard).await;
+                if let Ok(shard) = node.shard_named(&shard)
+                    && let Some(key) = node.shard_key(shard)
+                {
+                    place_here(&node, shard, &key).await;
                 }
                 return;
             }

@@ -16,6 +16,7 @@ use super::moving::tell_about_move;
 use crate::arbiter::ArbiterLocal;
 use crate::catalog::{Leaving, Left};
 use crate::events::Event;
+use crate::mutants::{Mutant, broken};
 use crate::node::NodeShared;
 use crate::remote::Shard;
 
@@ -62,8 +63,8 @@ impl ArbiterLocal {
     /// Lets the actors of a shard end, with their hooks run, and says when none is left.
     pub(super) fn stop_actors(self: &Rc<Self>, shard: Shard, move_id: u64) {
         self.drains_for(shard, Some(move_id));
-        if self.actors_are_gone(shard) {
-            return self.host(shard, HostEvent::Stopped { move_id, state: None });
+        if self.actors_are_gone(shard) || broken(Mutant::ReleaseBeforeQuiet) {
+            return self.host(shard, HostEvent::Stopped { move_id, state: self.state_of(shard) });
         }
         let (on, env) = (Rc::downgrade(self), Arc::clone(self.node().env()));
         self.node().env().spawn(Box::pin(async move {
@@ -71,7 +72,7 @@ impl ArbiterLocal {
                 env.sleep(LOOK_EVERY).await;
                 let Some(on) = on.upgrade().filter(|on| on.is_draining_for(shard, move_id)) else { return };
                 if on.actors_are_gone(shard) {
-                    return on.host(shard, HostEvent::Stopped { move_id, state: None });
+                    return on.host(shard, HostEvent::Stopped { move_id, state: on.state_of(shard) });
                 }
             }
         }));
@@ -130,7 +131,7 @@ impl NodeShared {
     /// A shard by its name, the same on every node.
     pub(super) fn name_of(&self, shard: Shard) -> Option<ShardName> {
         let kind = self.kinds().get(shard.kind as usize)?.kind().clone();
-        Some(ShardName { kind, number: u32::from(shard.number) })
+        Some(ShardName { kind, number: u32::try_from(shard.number).ok()? })
     }
 }
 

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::rc::Rc;
 
+use archipelago_protocol::activation::TimeQueue;
 use archipelago_protocol::handoff::{
-    HandOffOutcome, HandoffLimits, HostAction, HostEvent, HostedShard, Moment, Tenancy,
+    HandOffOutcome, HandoffLimits, HostAction, HostEvent, HostState, HostedShard, Moment, Tenancy,
 };
-use archipelago_protocol::identity::{Generation, NodeId, OwnedKey};
+use archipelago_protocol::identity::{ActorId, Generation, NodeId, OwnedKey};
 use archipelago_protocol::link::{Hint, ShardRef};
 use archipelago_protocol::route::RouteEvent;
 use archipelago_protocol::time::Millis;
@@ -26,6 +27,10 @@ use crate::remote::Shard;
 #[derive(Default)]
 pub(crate) struct Hosting {
     shards: RefCell<BTreeMap<Shard, Hosted>>,
+    /// Single actors whose records may stand without them, and when to look.
+    vacancies: RefCell<TimeQueue<Shard>>,
+    /// Whether somebody looks.
+    looks: Cell<bool>,
     /// Nothing is served here any more, whatever the answers to writes that are under way.
     over: Cell<bool>,
 }
@@ -54,7 +59,55 @@ pub(super) struct Order {
     pub(super) done: oneshot::Sender<HandOffOutcome>,
 }
 
+impl Hosting {
+    pub(super) const fn vacancies(&self) -> &RefCell<TimeQueue<Shard>> {
+        &self.vacancies
+    }
+
+    /// Somebody looks at the vacancies from now on, or nobody; whether somebody did before.
+    pub(super) fn looks_at_vacancies(&self, looks: bool) -> bool {
+        self.looks.replace(looks)
+    }
+
+    /// Whether this node has to do with a shard.
+    pub(super) fn knows(&self, shard: Shard) -> bool {
+        self.shards.borrow().contains_key(&shard)
+    }
+
+    /// Forgets a shard that is not here and of which nobody waits to hear.
+    pub(super) fn drop_absent(&self, shard: Shard) {
+        let mut shards = self.shards.borrow_mut();
+        if shards.get(&shard).is_some_and(Hosted::is_over) {
+            shards.remove(&shard);
+        }
+    }
+
+    /// How many parts of a kind are being given up, and those that are served.
+    pub(super) fn of_kind(&self, kind: u32) -> (usize, Vec<Shard>) {
+        let shards = self.shards.borrow();
+        let all = shards.range(Shard::home(kind, 0)..=Shard::home(kind, u64::MAX));
+        let (served, others): (Vec<_>, Vec<_>) =
+            all.partition(|(_, hosted)| hosted.machine.serving().is_some());
+        let leaving = |hosted: &Hosted| {
+            matches!(hosted.machine.state(), HostState::Draining(_) | HostState::Transferring(_))
+        };
+        let leaving = others.into_iter().filter(|(_, hosted)| leaving(hosted)).count();
+        (leaving, served.into_iter().map(|(shard, _)| *shard).collect())
+    }
+}
+
 impl ArbiterLocal {
+    /// Has this node serve the part with this key, if nobody else does; `asker` is told who serves it then.
+    pub(crate) fn want_part(self: &Rc<Self>, shard: Shard, key: &OwnedKey, asker: Asker) {
+        if let OwnedKey::Actor(actor) = key
+            && let Err(error) = self.name_part(shard, actor)
+        {
+            // Whoever asked hears nothing and asks another node.
+            return tracing::debug!(%actor, %error, "an actor cannot be placed here");
+        }
+        self.want_shard(shard, Some(asker));
+    }
+
     /// Has this node serve a shard, if nobody else does; `asker` is told who serves it then.
     pub(crate) fn want_shard(self: &Rc<Self>, shard: Shard, asker: Option<Asker>) {
         self.with_hosted(shard, |hosted| {
@@ -116,6 +169,7 @@ impl ArbiterLocal {
     pub(crate) fn host(self: &Rc<Self>, shard: Shard, event: HostEvent<NoJob>) {
         let actions = self.decide(shard, event);
         self.carry_out_all(shard, actions);
+        self.tidy_up(shard);
     }
 
     fn decide(&self, shard: Shard, event: HostEvent<NoJob>) -> Vec<HostAction<NoJob>> {
@@ -138,7 +192,12 @@ impl ArbiterLocal {
             HostAction::Claim => self.claim(shard),
             HostAction::LookUp => self.look_at_record(shard),
             HostAction::Reassert(record) => self.reassert(shard, record),
-            HostAction::Transfer { generation, to, moved } => self.transfer(shard, generation, to, moved),
+            HostAction::Transfer { generation, to, moved } => {
+                if !moved.state {
+                    self.note_cold(shard);
+                }
+                self.transfer(shard, generation, to, moved);
+            }
             HostAction::Release { generation, move_id } => self.release(shard, generation, move_id),
             HostAction::Serve { generation, since } => {
                 self.begin_tenure(shard, Tenancy { generation, since })
@@ -146,22 +205,24 @@ impl ArbiterLocal {
             HostAction::LetGo(_) | HostAction::Abort => self.end_tenure(shard),
             HostAction::Answer(hint) => self.answer_askers(shard, hint),
             HostAction::Offer { to, move_id, generation } => self.offer(shard, to, move_id, generation),
-            HostAction::AnswerOffer { accept, .. } => self.answer_offer(shard, accept),
+            HostAction::AnswerOffer { to, move_id, accept } => {
+                self.answer_offer(shard, (to, move_id), accept)
+            }
             HostAction::Seal => self.seal(shard),
             HostAction::Stop { move_id } => self.stop_actors(shard, move_id),
             HostAction::HandOffDone { outcome, .. } => self.move_ends(shard, outcome),
             HostAction::WakeAt(at) => self.wake_host(shard, at),
             HostAction::Contradicted { served } => self.contradicted(shard, served),
-            // Nothing is ever on hold here, and no state goes along yet.
+            HostAction::SendParcels { to, move_id } => self.send_parcels(shard, to, move_id),
+            HostAction::InstallParcels { move_id } => self.install_parcels(shard, move_id),
+            HostAction::DropParcels { move_id } => self.drop_parcels(shard, move_id),
+            // Nothing is ever on hold here.
             HostAction::Deliver(_)
             | HostAction::Return { .. }
             | HostAction::Drop { .. }
             | HostAction::ReturnQueued { .. }
             | HostAction::SendSettled { .. }
-            | HostAction::Notify { .. }
-            | HostAction::SendParcels { .. }
-            | HostAction::InstallParcels { .. }
-            | HostAction::DropParcels { .. } => {}
+            | HostAction::Notify { .. } => {}
         }
     }
 
@@ -173,6 +234,11 @@ impl ArbiterLocal {
         let generation = tenancy.generation;
         let hint = Hint { owner: self.node().id(), generation };
         tracing::debug!(node = %self.node().id(), kind = shard.kind, shard = shard.number, %generation, "shard served");
+        if self.is_single(shard) {
+            // Without a route nothing waits.
+            kind.shards().set_open(shard.number, !self.routes().knows(shard));
+            self.look_at_vacancy(shard);
+        }
         self.route(shard, RouteEvent::Learn(hint));
         self.tell_the_owed(shard, hint);
     }
@@ -181,6 +247,7 @@ impl ArbiterLocal {
         self.drains_for(shard, None);
         if let Some(kind) = self.any_kind(shard.kind) {
             kind.shards().let_go(shard.number);
+            kind.luggage().forget(shard.number);
         }
     }
 
@@ -197,7 +264,10 @@ impl ArbiterLocal {
         }
     }
 
-    fn answer_offer(&self, shard: Shard, accept: bool) {
+    fn answer_offer(&self, shard: Shard, (to, move_id): (NodeId, u64), accept: bool) {
+        if accept {
+            self.node().with_parcels(|room| room.expect(move_id, to, shard));
+        }
         if let Some(answer) = self.with_hosted(shard, |hosted| hosted.offer.take()) {
             // It may have given up.
             let _ = answer.send(accept);
@@ -243,7 +313,7 @@ impl ArbiterLocal {
 }
 
 impl Hosted {
-    fn new(node: &NodeShared, Shard { kind, number }: Shard) -> Self {
+    fn new(node: &NodeShared, Shard { kind, number, .. }: Shard) -> Self {
         let shard = ShardRef { kind: u16::try_from(kind).unwrap_or(u16::MAX), number };
         Self {
             machine: HostedShard::new(node.id(), shard, HandoffLimits::DEFAULT),
@@ -254,6 +324,12 @@ impl Hosted {
         }
     }
 
+    /// Whether the shard is not here and nobody waits to hear of it.
+    fn is_over(&self) -> bool {
+        let absent = matches!(self.machine.state(), HostState::Absent);
+        absent && self.askers.is_empty() && self.order.is_none() && self.offer.is_none()
+    }
+
     /// Nobody is answered any more.
     fn forget_all(&mut self) {
         self.askers.clear();
@@ -262,10 +338,17 @@ impl Hosted {
 }
 
 impl NodeShared {
-    /// The key of a shard in the directory.
-    pub(crate) fn key_of(&self, shard: Shard) -> Option<OwnedKey> {
+    /// The key of an actor's part in the directory.
+    pub(crate) fn key_for(&self, shard: Shard, actor: &ActorId) -> Option<OwnedKey> {
         let kind = self.kinds().get(shard.kind as usize)?;
-        Some(OwnedKey::shard(kind.kind().clone(), u32::from(shard.number)))
+        if kind.layout().is_by_actor() { Some(OwnedKey::Actor(actor.clone())) } else { self.shard_key(shard) }
+    }
+
+    /// The key of a shard in the directory; none if the kind has no shards.
+    pub(crate) fn shard_key(&self, shard: Shard) -> Option<OwnedKey> {
+        let kind = self.kinds().get(shard.kind as usize)?;
+        kind.layout().shards()?;
+        Some(OwnedKey::shard(kind.kind().clone(), u32::try_from(shard.number).ok()?))
     }
 }
 

@@ -14,6 +14,7 @@ use archipelago_protocol::time::Millis;
 use futures_util::StreamExt;
 use futures_util::stream;
 
+use super::singles::give_everything_up;
 use crate::env::within;
 use crate::node::NodeShared;
 
@@ -26,7 +27,7 @@ pub(crate) async fn hand_everything_over(node: &Arc<NodeShared>, until: Millis) 
     let left = until.since(node.env().now());
     let all = async {
         let mut moves = Vec::new();
-        for kind in node.kinds().iter().filter(|kind| kind.is_hosted()) {
+        for kind in node.kinds().iter().filter(|kind| kind.is_hosted() && kind.layout().shards().is_some()) {
             moves.extend(planned(node, kind.kind()).await);
         }
         let (all, unwilling) = (moves.len(), Mutex::new(BTreeSet::new()));
@@ -36,6 +37,7 @@ pub(crate) async fn hand_everything_over(node: &Arc<NodeShared>, until: Millis) 
             .filter(|moved| std::future::ready(*moved));
         let moved = moved.count().await;
         tracing::info!(node = %node.id(), moved, of = all, "a node that leaves has handed its shards over");
+        give_everything_up(node, until).await;
     };
     if within(node.env(), left, all).await.is_none() {
         tracing::info!(node = %node.id(), "not every shard could be handed over in time");

@@ -1,14 +1,18 @@
 //! Who serves a shard: finding its owner, finding it one, and handing it over.
 
+mod carrying;
 mod coordinator;
+mod following;
 mod handover;
 mod hosting;
 mod leaving;
 mod moving;
 mod seek;
+mod singles;
 mod writes;
 
 pub(crate) use coordinator::start as start_coordinator;
+pub(crate) use following::start as start_following;
 pub(crate) use hosting::Hosting;
 pub(crate) use leaving::hand_everything_over;
 pub(crate) use moving::answer_handoff;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::handoff::{HandOffOutcome, HandoffFrame, HostEvent, RefuseReason, ShardName};
+use archipelago_protocol::handoff::{HandOffOutcome, HandoffFrame, HostEvent, Part, RefuseReason, ShardName};
 use archipelago_protocol::identity::{Generation, Kind, NodeId};
+use archipelago_protocol::placement::KindLayout;
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -15,7 +16,7 @@ use super::writes::session_of;
 use crate::arbiter::not_serving;
 use crate::env::within;
 use crate::node::{Node, NodeShared};
-use crate::remote::{Shard, ask_about_move};
+use crate::remote::{Peer, Shard, ask_about_move};
 
 impl Node {
     /// Has the owner of shard `number` of `kind` hand it over to node `to`, whichever node this is. The actors of the shard
@@ -30,7 +31,7 @@ impl Node {
         let (node, unknown) = (self.shared(), || CallError::UnknownKind { kind: kind.into() });
         let name = ShardName { kind: Kind::new(kind).map_err(|_| unknown())?, number };
         let shard = node.shard_named(&name)?;
-        let key = node.key_of(shard).ok_or_else(unknown)?;
+        let key = node.shard_key(shard).ok_or_else(unknown)?;
         let found = within(node.env(), node.settings().call_timeout, node.directory().lookup(&key)).await;
         let record = found.and_then(Result::ok).flatten();
         let record = record.ok_or_else(|| not_serving(&format!("nobody is known to own {key}")))?;
@@ -64,22 +65,39 @@ pub(super) async fn tell_about_move(
     frame: &HandoffFrame,
     limit: Millis,
 ) -> Result<Option<HandoffFrame>, CallError> {
-    let no_route = |reason: String| CallError::NoRoute { reason: reason.into() };
-    let payload = frame.encode().map_err(|error| no_route(error.to_string()))?;
     let asked = async {
-        let address = address_of(node, to).await;
-        let peer = match address {
-            Some(address) => meet(node, to, address).await,
-            None => None,
-        };
-        let peer = peer.ok_or_else(|| no_route(format!("node {to} could not be met")))?;
-        ask_about_move(node, peer, payload.into(), limit).await
+        let peer = peer_at(node, to).await?;
+        tell_peer(node, peer, frame, limit).await
     };
-    let answer = within(node.env(), limit, asked).await.ok_or(CallError::Timeout { started: true })??;
+    within(node.env(), limit, asked).await.ok_or(CallError::Timeout { started: true })?
+}
+
+/// The way to another node.
+pub(super) async fn peer_at(node: &Arc<NodeShared>, to: NodeId) -> Result<Arc<Peer>, CallError> {
+    let met = match address_of(node, to).await {
+        Some(address) => meet(node, to, address).await,
+        None => None,
+    };
+    met.ok_or_else(|| no_route(format!("node {to} could not be met")))
+}
+
+/// Says something about a move to a node that was met; what it answers, if anything.
+pub(super) async fn tell_peer(
+    node: &Arc<NodeShared>,
+    peer: Arc<Peer>,
+    frame: &HandoffFrame,
+    limit: Millis,
+) -> Result<Option<HandoffFrame>, CallError> {
+    let payload = frame.encode().map_err(|error| no_route(error.to_string()))?;
+    let answer = ask_about_move(node, peer, payload.into(), limit).await?;
     if answer.is_empty() {
         return Ok(None);
     }
     HandoffFrame::decode(&answer).map(Some).map_err(|error| no_route(error.to_string()))
+}
+
+fn no_route(reason: String) -> CallError {
+    CallError::NoRoute { reason: reason.into() }
 }
 
 /// Answers what another node says about a move.
@@ -106,8 +124,13 @@ pub(crate) async fn answer_handoff(
             node.look_at_shard(&shard, generation)?;
             None
         }
+        HandoffFrame::Parcel { move_id, part: number, of, bytes } => {
+            node.take_parcel(from, move_id, Part { number, of, bytes }).await?
+        }
         HandoffFrame::Allocate { shard, .. } => {
-            let placed = place_here(node, node.shard_named(&shard)?).await;
+            let wanted = node.shard_named(&shard)?;
+            let key = node.shard_key(wanted).ok_or_else(unexpected)?;
+            let placed = place_here(node, wanted, &key).await;
             let owner = placed.map(|hint| (hint.owner, hint.generation));
             Some(HandoffFrame::AllocateDone { shard, owner })
         }
@@ -166,12 +189,12 @@ impl NodeShared {
     pub(super) fn shard_named(&self, ShardName { kind, number }: &ShardName) -> Result<Shard, CallError> {
         let index = self.kind_index(kind);
         let kind = index.ok_or_else(|| CallError::UnknownKind { kind: kind.as_str().into() })?;
-        let shards = self.kinds().get(kind as usize).map_or(0, |kind| kind.layout().shards().get());
-        let exists = |number: u16| number < shards;
-        match u16::try_from(*number) {
-            Ok(number) if exists(number) => Ok(Shard { kind, number }),
-            _ => Err(not_serving(&format!("the kind has no shard {number}"))),
+        let number = u64::from(*number);
+        let has = |layout: KindLayout| layout.shards().is_some() && layout.has(number);
+        if !self.kinds().get(kind as usize).is_some_and(|kind| has(kind.layout())) {
+            return Err(not_serving(&format!("the kind has no shard {number}")));
         }
+        Ok(Shard::home(kind, number))
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::{NodeAddress, NodeId, OwnedKey};
 use archipelago_protocol::link::Hint;
 use archipelago_protocol::membership::MemberStatus;
 use archipelago_protocol::placement::{Candidate, Wanted};
+use metrics::counter;
 use tokio::sync::oneshot;
 
 use crate::cluster::ClusterMember;
@@ -13,7 +15,7 @@ use crate::node::{KindShared, NodeShared};
 use crate::remote::{Location, Peer, Place, Shard, ask_to_place};
 
 /// What came of a search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// The shard is served there.
     At(Hint),
@@ -21,14 +23,16 @@ pub(crate) enum Found {
     OutOfReach(NodeId),
     /// It is not known yet; look again.
     NotYet,
+    /// It is in a datacenter that takes nothing any more, or does not know it.
+    Gone(CallError),
 }
 
 /// Finds out who serves a shard, and makes sure that we know the node and its arbiters.
-pub(crate) async fn seek(node: &Arc<NodeShared>, shard: Shard) -> Found {
-    let Some(key) = node.key_of(shard) else { return Found::NotYet };
-    match node.remoting().locator().look_up(&key).await {
-        Ok(Some(location)) => at(node, shard, &key, location).await,
-        Ok(None) => find_an_owner(node, shard, &key).await,
+pub(crate) async fn seek(node: &Arc<NodeShared>, shard: Shard, key: &OwnedKey) -> Found {
+    counter!("archipelago_placement_lookups_total").increment(1);
+    match node.remoting().locator().look_up(key).await {
+        Ok(Some(location)) => at(node, shard, key, location).await,
+        Ok(None) => find_an_owner(node, shard, key).await,
         Err(error) => {
             tracing::debug!(%key, %error, "look-up unanswered");
             Found::NotYet
@@ -37,15 +41,15 @@ pub(crate) async fn seek(node: &Arc<NodeShared>, shard: Shard) -> Found {
 }
 
 /// Has this node serve a shard, if nobody else does; who serves it then.
-pub(crate) async fn place_here(node: &Arc<NodeShared>, shard: Shard) -> Option<Hint> {
+pub(crate) async fn place_here(node: &Arc<NodeShared>, shard: Shard, key: &OwnedKey) -> Option<Hint> {
     let hosted = node.kinds().get(shard.kind as usize).is_some_and(|kind| kind.is_hosted());
     if !hosted {
         return None;
     }
-    let (asker, answer) = oneshot::channel();
+    let ((asker, answer), key) = (oneshot::channel(), key.clone());
     let arbiter = node.arbiter_of_shard(shard.number);
     // Always through the queue: what follows must belong to the arbiter's own tasks.
-    node.enter_work(arbiter, move |on| on.want_shard(shard, Some(asker))).ok()?;
+    node.enter_work(arbiter, move |on| on.want_part(shard, &key, asker)).ok()?;
     answer.await.ok().flatten()
 }
 
@@ -53,7 +57,9 @@ async fn at(node: &Arc<NodeShared>, shard: Shard, key: &OwnedKey, location: Loca
     let Location { at, generation } = location;
     match at {
         // The record alone grants nothing: it may be left over from a claim whose answer was lost.
-        Place::Node(id) if id == node.id() => place_here(node, shard).await.map_or(Found::NotYet, Found::At),
+        Place::Node(id) if id == node.id() => {
+            place_here(node, shard, key).await.map_or(Found::NotYet, Found::At)
+        }
         Place::Node(owner) => reached(node, key, Hint { owner, generation }).await,
         Place::Address(address) => match met(node.remoting().meet_serving(address).await) {
             Some(owner) => Found::At(Hint { owner, generation }),
@@ -66,9 +72,9 @@ async fn at(node: &Arc<NodeShared>, shard: Shard, key: &OwnedKey, location: Loca
 async fn find_an_owner(node: &Arc<NodeShared>, shard: Shard, key: &OwnedKey) -> Found {
     for candidate in candidates(node, shard) {
         let placed = if candidate == node.id() {
-            place_here(node, shard).await
+            place_here(node, shard, key).await
         } else {
-            place_there(node, shard, candidate).await
+            place_there(node, (shard, key), candidate).await
         };
         match placed {
             Some(hint) if hint.owner == node.id() => return Found::At(hint),
@@ -83,13 +89,15 @@ async fn find_an_owner(node: &Arc<NodeShared>, shard: Shard, key: &OwnedKey) -> 
 fn candidates(node: &NodeShared, shard: Shard) -> Vec<NodeId> {
     let Some(kind) = node.kinds().get(shard.kind as usize) else { return Vec::new() };
     let all = active_or_all(node, hosts(node, kind));
-    let wanted = Wanted {
-        kind: kind.kind(),
-        number: u64::from(shard.number),
-        asker: node.id(),
-        random: node.env().random(),
-    };
+    let wanted =
+        Wanted { kind: kind.kind(), number: shard.number, asker: node.id(), random: node.env().random() };
     let mut order = node.settings().placement_of(kind.name()).order(&wanted, &all);
+    if node.is_stopping() && order.contains(&node.id()) {
+        // It takes nothing more, unless nobody else does.
+        order.retain(|one| *one != node.id());
+        order.truncate(ASKED - 1);
+        order.push(node.id());
+    }
     order.truncate(ASKED);
     order
 }
@@ -125,11 +133,16 @@ fn active_or_all(node: &NodeShared, all: Vec<Candidate>) -> Vec<Candidate> {
     if active.is_empty() { all } else { active }
 }
 
-async fn place_there(node: &Arc<NodeShared>, shard: Shard, candidate: NodeId) -> Option<Hint> {
+async fn place_there(
+    node: &Arc<NodeShared>,
+    (shard, key): (Shard, &OwnedKey),
+    candidate: NodeId,
+) -> Option<Hint> {
     let address = node.members().view().members.get(&candidate)?.info.address.clone();
     let peer = meet(node, candidate, address).await?;
     let kind = node.kinds().get(shard.kind as usize)?;
-    match ask_to_place(node, peer, kind.name(), shard.number).await {
+    let actor = if let OwnedKey::Actor(actor) = key { Some(actor) } else { None };
+    match ask_to_place(node, peer, kind.name(), (shard.number, actor)).await {
         Ok(hint) => hint,
         Err(error) => {
             tracing::debug!(%candidate, %error, "a node could not be asked to take a shard");

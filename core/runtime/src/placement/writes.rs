@@ -69,7 +69,10 @@ impl ArbiterLocal {
             let placement = Placement { key, node: node.id(), generation };
             let attempt = node.directory().release(&placement);
             Some(match within(node.env(), HandoffLimits::DEFAULT.transfer, attempt).await {
-                Some(Ok(())) => HostEvent::SeenGone(generation),
+                Some(Ok(())) => {
+                    counter!("archipelago_records_given_up_total").increment(1);
+                    HostEvent::SeenGone(generation)
+                }
                 other => gave_no_answer(generation, move_id, other.and_then(Result::err)),
             })
         });
@@ -80,11 +83,13 @@ impl ArbiterLocal {
     where
         F: AsyncFnOnce(Arc<NodeShared>, OwnedKey) -> Option<HostEvent<NoJob>> + 'static,
     {
-        let Some(key) = self.node().key_of(shard) else { return };
+        let Some(key) = self.key_of(shard) else { return };
         let (on, node) = (Rc::downgrade(self), Arc::clone(self.node()));
         self.node().env().spawn(Box::pin(async move {
-            let event = ask(node, key).await;
-            if let (Some(on), Some(event)) = (on.upgrade(), event) {
+            let event = ask(node, key.clone()).await;
+            let Some(on) = on.upgrade() else { return };
+            // A single actor that was forgotten meanwhile may have made room for another with its hash.
+            if let Some(event) = event.filter(|_| on.key_of(shard) == Some(key)) {
                 on.host(shard, event);
             }
         }));

@@ -198,7 +198,7 @@ where
         let Some(kind) = on.kind::<A>(index) else {
             return Err(refuse(caller, CallError::UnknownKind { kind: A::KIND.into() }));
         };
-        if !kind.is_open_to(target.hash) {
+        if !kind.is_open_to(target) {
             return on.post(index, target, head, TypedOutbound::new(self.message, caller));
         }
         let reply_to = caller.map_or(ReplyTo::Nobody, ReplyTo::Caller);

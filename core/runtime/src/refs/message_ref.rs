@@ -80,7 +80,7 @@ impl<M: RemoteMessage> Submit<M::Result> for AnyActors<M> {
         caller: Option<AnswerSender<M::Result>>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
-        if on.any_kind(index).is_some_and(|kind| !kind.shards().is_open_to(target.hash)) {
+        if on.any_kind(index).is_some_and(|kind| !kind.shards().is_open_to(target)) {
             return on.post(index, target, head, TypedOutbound::new(self.0, caller));
         }
         submit_here(self.0, index, target, head, caller, on)

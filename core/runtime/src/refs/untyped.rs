@@ -104,7 +104,7 @@ impl Submit<Bytes> for EncodedMessage {
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
         let id = wire_id(&self.name);
-        if on.any_kind(kind).is_some_and(|kind| !kind.shards().is_open_to(target.hash)) {
+        if on.any_kind(kind).is_some_and(|kind| !kind.shards().is_open_to(target)) {
             let waiter = caller.map(Waiter::of_bytes);
             let (name, codec, payload) = (self.name.into(), self.codec, self.payload);
             let body = EncodedOutbound { id, name, codec, payload, waiter, ended: false };

@@ -46,7 +46,8 @@ impl Connector {
         *self.node.write().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(node);
     }
 
-    fn node(&self) -> Option<Arc<NodeShared>> {
+    /// The node it belongs to, while that runs.
+    pub(crate) fn node(&self) -> Option<Arc<NodeShared>> {
         self.node.read().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 

@@ -15,11 +15,13 @@ use tokio::sync::oneshot;
 
 use super::drive::{FrameSink, Violation};
 use super::incoming::Incoming;
-use super::inquiries::{self, is_inquiry};
+use super::inquiries::{self, is_for_clients, is_for_members, is_inquiry};
 use super::lane::Lane;
 use super::large_in::Brought;
+use super::requests::Requests;
 use super::seat::SeatLocal;
 use super::waiter::{Payload, Waiting};
+use crate::arbiter::not_serving;
 use crate::env::within;
 use crate::node::NodeShared;
 
@@ -36,11 +38,12 @@ pub(crate) type Services = BTreeMap<u16, Arc<dyn Service>>;
 pub(crate) struct ControlSink {
     node: Arc<NodeShared>,
     seat: std::cell::OnceCell<Weak<SeatLocal>>,
+    requests: Requests,
 }
 
 impl ControlSink {
     pub(crate) fn new(node: Arc<NodeShared>) -> Rc<Self> {
-        Rc::new(Self { node, seat: std::cell::OnceCell::new() })
+        Rc::new(Self { node, seat: std::cell::OnceCell::new(), requests: Requests::default() })
     }
 
     /// Tells the sink whose frames it takes.
@@ -50,9 +53,23 @@ impl ControlSink {
     }
 
     fn serve(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, request: Request) -> Result<(), Violation> {
+        if lane.peer().is_client() && !is_for_clients(request.service) {
+            let reason = "clients are not served this".into();
+            answer(lane, incoming, request.call, Err(CallError::NoRoute { reason }));
+            return Ok(());
+        }
+        if is_for_members(request.service) && self.node.is_abroad(lane.peer()) {
+            let refused = not_serving("only members of its own datacenter may ask this");
+            answer(lane, incoming, request.call, Err(refused));
+            return Ok(());
+        }
         if is_inquiry(request.service) {
             lane.request_waits()?;
-            self.serve_inquiry(lane, incoming, request);
+            let (node, from) = (Arc::clone(&self.node), lane.peer().id());
+            let (service, payload) = (request.service, request.payload.clone());
+            self.answer_with(lane, incoming, request, async move {
+                inquiries::answer(&node, from, service, payload).await
+            });
             return Ok(());
         }
         let Some(service) = self.node.services().get(&request.service).cloned() else {
@@ -61,25 +78,27 @@ impl ControlSink {
             return Ok(());
         };
         lane.request_waits()?;
-        let (lane, incoming, node) = (Rc::clone(lane), Arc::clone(incoming), Arc::clone(&self.node));
-        self.node.env().spawn(Box::pin(async move {
-            let served = service.serve(lane.peer().id(), request.payload);
-            let answered = within(node.env(), request.ttl, served).await;
-            lane.request_over();
-            if let Some(answered) = answered {
-                answer(&lane, &incoming, request.call, answered);
-            }
-        }));
+        let served = service.serve(lane.peer().id(), request.payload.clone());
+        self.answer_with(lane, incoming, request, async move { Some(served.await) });
         Ok(())
     }
 
-    fn serve_inquiry(&self, lane: &Rc<Lane>, incoming: &Arc<Incoming>, request: Request) {
+    /// Answers a request with what comes of `work`, unless its time is over or its sender waits no longer: then the work is
+    /// dropped.
+    fn answer_with(
+        &self,
+        lane: &Rc<Lane>,
+        incoming: &Arc<Incoming>,
+        request: Request,
+        work: impl Future<Output = Option<Result<Bytes, CallError>>> + 'static,
+    ) {
         let (lane, incoming, node) = (Rc::clone(lane), Arc::clone(incoming), Arc::clone(&self.node));
+        let requests = self.requests.clone();
         self.node.env().spawn(Box::pin(async move {
-            let answered = inquiries::answer(&node, lane.peer().id(), request.service, request.payload);
-            let answered = within(node.env(), request.ttl, answered).await;
+            let work = within(node.env(), request.ttl, work);
+            let answered = requests.unless_cancelled(incoming.connection(), request.call, work).await;
             lane.request_over();
-            if let Some(Some(answered)) = answered {
+            if let Some(answered) = answered.flatten().flatten() {
                 answer(&lane, &incoming, request.call, answered);
             }
         }));
@@ -111,8 +130,8 @@ impl FrameSink for ControlSink {
                 lane.end_with_reply(call, codec, Payload::Small(payload), seat.node())
             }
             Frame::Fail { call, error } => lane.end_with_failure(call, error),
-            // A request that is cancelled is served all the same; nobody hears the answer.
-            Frame::Cancel { .. } | Frame::Void => {}
+            Frame::Cancel { call } => self.requests.cancel(incoming.connection(), call),
+            Frame::Void => {}
             other => {
                 return Err(Violation::Meaning(format!("not for a control arbiter: {}", name_of(&other))));
             }
@@ -125,7 +144,8 @@ impl FrameSink for ControlSink {
     }
 
     /// What was not given to the connection waits for the next one.
-    fn lost(&self, lane: &Rc<Lane>, _: &Incoming) {
+    fn lost(&self, lane: &Rc<Lane>, incoming: &Incoming) {
+        self.requests.connection_lost(incoming.connection());
         self.end_given(lane);
     }
 }

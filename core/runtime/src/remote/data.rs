@@ -67,10 +67,11 @@ impl DataSink {
         if let Some(call) = call {
             lane.inbound().borrow_mut().open(call).map_err(|fault| Violation::Meaning(fault.to_string()))?;
         }
-        let serving = kind.shards().serves(head.shard.number, head.generation) && !on.turns_away(head);
+        let Head { shard, generation, key, .. } = head;
+        let serving = kind.shards().serves(shard.number, *generation, key.as_str()) && !on.turns_away(head);
         if !serving {
             let expires = head.ttl.map_or(Millis::MAX, |ttl| now + ttl);
-            on.not_taken(head.shard, head.generation, expires);
+            on.not_taken(head, expires);
         }
         if let Verdict::Return(reason) = on.judge(incoming, head.shard, serving) {
             on.send_back(lane, call, (head.clone(), payload), reason);
@@ -168,9 +169,9 @@ impl FrameSink for DataSink {
     }
 
     fn waiting(&self) -> usize {
-        self.0
-            .upgrade()
-            .map_or(0, |on| on.routes().waiting() + on.transfers().waiting() + on.roads().waiting())
+        self.0.upgrade().map_or(0, |on| {
+            on.routes().waiting() + on.transfers().waiting() + on.roads().waiting() + on.abroad().waiting()
+        })
     }
 }
 

@@ -16,12 +16,16 @@ use serde::{Deserialize, Serialize};
 
 use super::peer::Peer;
 use super::routes::Shard;
+use super::whereabouts::where_is;
 use crate::arbiter::not_serving;
 use crate::call::answer_channel;
 use crate::catalog::{AnyKind, JobHead, Target};
+use crate::client;
+use crate::datacenter;
 use crate::env::within;
 use crate::node::{Node, NodeShared};
 use crate::placement::{answer_handoff, place_here};
+use crate::tables;
 use crate::watch::{Begun, WatchWord, hear};
 
 /// Asks whether an actor is registered at a path of the node asked.
@@ -41,7 +45,9 @@ struct RemoteSpawn {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PlaceShard {
     kind: String,
-    number: u16,
+    number: u64,
+    /// The key of the actor, if actors of the kind have records of their own.
+    key: Option<String>,
 }
 
 /// A virtual actor that was brought to life, or was alive already.
@@ -68,7 +74,7 @@ impl Node {
         let request = RemoteLookup { path: path.clone() };
         match path.address().filter(|address| !node.is_own_address(address)) {
             Some(address) => inquire(node, address.clone(), LOOKUP, &request).await,
-            None => Ok(node.look_up_here(&request)),
+            None => Ok(node.look_up_here(path)),
         }
     }
 
@@ -114,9 +120,10 @@ pub(crate) async fn ask_to_place(
     node: &Arc<NodeShared>,
     peer: Arc<Peer>,
     kind: &str,
-    number: u16,
+    (number, actor): (u64, Option<&ActorId>),
 ) -> Result<Option<Hint>, CallError> {
-    let payload = encode(&PlaceShard { kind: kind.to_owned(), number })?;
+    let key = actor.map(|actor| actor.key().as_str().to_owned());
+    let payload = encode(&PlaceShard { kind: kind.to_owned(), number, key })?;
     let answer = node.remoting().ask_service(peer, PLACE, payload, PLACE_WITHIN).await?;
     let placed: Option<(NodeId, Generation)> = decode(&answer)?;
     Ok(placed.map(|(owner, generation)| Hint { owner, generation }))
@@ -148,6 +155,34 @@ pub(crate) async fn ask_about_watch(
     limit: Millis,
 ) -> Result<Begun, CallError> {
     decode(&node.remoting().ask_service(peer, WATCHES, encode(word)?, limit).await?)
+}
+
+/// Asks another node for a table.
+///
+/// # Errors
+///
+/// What it answers, or why it could not be asked.
+pub(crate) async fn ask_for_tables(
+    node: &Arc<NodeShared>,
+    peer: Arc<Peer>,
+    payload: Bytes,
+    limit: Millis,
+) -> Result<Bytes, CallError> {
+    node.remoting().ask_service(peer, TABLES, payload, limit).await
+}
+
+/// Asks a contact of this client.
+///
+/// # Errors
+///
+/// What it answers, or why it could not be asked.
+pub(crate) async fn ask_contact(
+    node: &Arc<NodeShared>,
+    peer: Arc<Peer>,
+    payload: Bytes,
+    limit: Millis,
+) -> Result<Bytes, CallError> {
+    node.remoting().ask_service(peer, CONTACT, payload, limit).await
 }
 
 /// Tells another node something about membership. With `to`, only that one.
@@ -185,11 +220,13 @@ pub(super) async fn answer(
                 Bytes::new()
             })
             .map_err(|error| CallError::Codec { reason: error.to_string().into(), started: false }),
-        LOOKUP => decode(&request).and_then(|lookup| encode(&node.look_up_here(&lookup))),
+        LOOKUP => decode(&request).and_then(|lookup: RemoteLookup| encode(&node.look_up_here(&lookup.path))),
         PLACE => match decode(&request) {
             Ok(place) => node.place_asked(&place).await.and_then(|at| encode(&at)),
             Err(error) => Err(error),
         },
+        CONTACT => client::answer(node, &request).await,
+        TABLES => tables::answer(node, &request).await,
         MOVES => answer_handoff(node, from, &request).await,
         WATCHES => match decode(&request) {
             Ok(word) => hear(node, from, word).await.and_then(|begun| encode(&begun)),
@@ -201,13 +238,18 @@ pub(super) async fn answer(
             }
             Err(error) => Err(error),
         },
+        DATACENTERS => datacenter::answer(node, from, &request).await,
+        WHEREABOUTS => match decode(&request) {
+            Ok(question) => where_is(node, &question).await.and_then(|found| encode(&found)),
+            Err(error) => Err(error),
+        },
         _ => return None,
     };
     Some(answered)
 }
 
 impl NodeShared {
-    fn look_up_here(&self, RemoteLookup { path }: &RemoteLookup) -> Option<ActorPath> {
+    pub(super) fn look_up_here(&self, path: &ActorPath) -> Option<ActorPath> {
         let ours = path.system() == self.namespace().as_str();
         let door = self.named().door(path.path()).filter(|door| ours && door.is_open_to_others())?;
         drop(door);
@@ -229,16 +271,18 @@ impl NodeShared {
         let actor = self.namespace().actor_id_of(found.kind(), key)?;
         let target = Target { hash: actor.stable_hash(), id: actor.clone() };
         let shard = self.shard(found.index(), target.hash);
-        let Hint { owner, generation } = place_here(self, shard)
-            .await
-            .ok_or_else(|| not_serving(&format!("{actor} could not be placed here")))?;
+        let not_placed = || not_serving(&format!("{actor} could not be placed here"));
+        let place = self.key_for(shard, &actor).ok_or_else(not_placed)?;
+        let placed = place_here(self, shard, &place).await;
+        let Hint { owner, generation } = placed.ok_or_else(not_placed)?;
         if owner != self.id() {
             return Err(not_serving(&format!("{actor} lives on node {owner}")));
         }
         let (caller, answer) = answer_channel();
         let (index, head) = (found.index(), self.summons());
         self.on_arbiter(self.arbiter_of_shard(shard.number), move |on| {
-            let served = |kind: &&dyn AnyKind| kind.shards().served(shard.number).is_some();
+            let key = target.id.key().as_str();
+            let served = |kind: &&dyn AnyKind| kind.shards().serves(shard.number, Generation::new(0), key);
             match on.any_kind(index).filter(served) {
                 // The caller is told through its way back.
                 Some(kind) => drop(kind.summon(&target, head, caller, on)),
@@ -251,17 +295,26 @@ impl NodeShared {
 
     async fn place_asked(
         self: &Arc<Self>,
-        PlaceShard { kind, number }: &PlaceShard,
+        PlaceShard { kind, number, key }: &PlaceShard,
     ) -> Result<Option<(NodeId, Generation)>, CallError> {
         let unknown = || CallError::UnknownKind { kind: kind.as_str().into() };
         let found = self.kinds().iter().find(|known| known.name() == kind).ok_or_else(unknown)?;
         if self.is_stopping() {
             return Err(not_serving("the node stops"));
         }
-        if *number >= found.layout().shards().get() {
+        if !found.layout().has(*number) {
             return Err(not_serving(&format!("kind {kind} has no shard {number}")));
         }
-        let placed = place_here(self, Shard { kind: found.index(), number: *number }).await;
+        let shard = Shard::home(found.index(), *number);
+        let place = match key {
+            Some(key) => {
+                let actor = self.namespace().actor_id_of(found.kind(), key)?;
+                self.key_for(shard, &actor).filter(|_| self.shard(shard.kind, actor.stable_hash()) == shard)
+            }
+            None => self.shard_key(shard),
+        };
+        let place = place.ok_or_else(|| not_serving(&format!("kind {kind} is not divided like that")))?;
+        let placed = place_here(self, shard, &place).await;
         Ok(placed.map(|hint| (hint.owner, hint.generation)))
     }
 
@@ -272,19 +325,30 @@ impl NodeShared {
     }
 }
 
-fn encode(value: &impl Serialize) -> Result<Bytes, CallError> {
+pub(super) fn encode(value: &impl Serialize) -> Result<Bytes, CallError> {
     let bytes = Codec::Postcard.encode(value).map(Bytes::from);
     bytes.map_err(|error| CallError::Codec { reason: error.to_string().into(), started: false })
 }
 
-fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CallError> {
+pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CallError> {
     let decoded = Codec::Postcard.decode(bytes);
     decoded.map_err(|error| CallError::Codec { reason: error.to_string().into(), started: false })
 }
 
 /// Whether a number of a service is the library's own.
 pub(super) const fn is_inquiry(service: u16) -> bool {
-    service >= MOVES
+    service >= DATACENTERS
+}
+
+/// Whether a client may ask for it: what members tell each other about themselves and their shards is nothing for clients, and
+/// neither is a store that a node serves.
+pub(super) const fn is_for_clients(service: u16) -> bool {
+    matches!(service, LOOKUP | SPAWN | WATCHES | CONTACT | TABLES)
+}
+
+/// Whether a question is only for nodes of the same cluster and datacenter.
+pub(super) const fn is_for_members(service: u16) -> bool {
+    matches!(service, PLACE | MEMBERSHIP | MOVES | CONTACT | TABLES)
 }
 
 const LOOKUP: u16 = u16::MAX;
@@ -293,6 +357,10 @@ const PLACE: u16 = u16::MAX - 2;
 const MEMBERSHIP: u16 = u16::MAX - 3;
 const WATCHES: u16 = u16::MAX - 4;
 const MOVES: u16 = u16::MAX - 5;
+pub(super) const WHEREABOUTS: u16 = u16::MAX - 6;
+const CONTACT: u16 = u16::MAX - 7;
+const TABLES: u16 = u16::MAX - 8;
+pub(crate) const DATACENTERS: u16 = u16::MAX - 9;
 
 /// How long a word about membership may take.
 const SAY_WITHIN: Millis = Millis(1_000);

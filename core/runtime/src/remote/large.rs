@@ -96,8 +96,11 @@ pub(super) fn send_message<B: Outbound + ?Sized>(
         Some(call) => Asked::encode_head(&mut frame, call, &first),
         None => Told::encode_head(&mut frame, &first),
     }
-    let shard =
-        Shard { kind: on.node().kind_index(target.id.kind()).unwrap_or(u32::MAX), number: way.shard.number };
+    let shard = Shard {
+        island: on.node().island_of(way.peer),
+        kind: on.node().kind_index(target.id.kind()).unwrap_or(u32::MAX),
+        number: way.shard.number,
+    };
     let (transfer, asks) = (mark.number(), mark.call().is_some());
     on.transfers().hold_up(shard, target.hash, way.lane.index(), transfer);
     let job = Outgoing { mark, frame, write: body.write_elsewhere() };

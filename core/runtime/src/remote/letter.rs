@@ -143,7 +143,7 @@ fn hash_of(path: &ActorPath) -> u64 {
 }
 
 /// The slot of a path's hash; slots are given to arbiters as shards are.
-pub(super) const fn slot_of(hash: u64) -> u16 {
+pub(super) const fn slot_of(hash: u64) -> u64 {
     ShardCount::DEFAULT.shard_of(hash)
 }
 

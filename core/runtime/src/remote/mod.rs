@@ -15,6 +15,7 @@ mod handshake;
 mod incoming;
 mod inquiries;
 mod keeper;
+mod known_places;
 mod lane;
 mod large;
 mod large_in;
@@ -22,10 +23,12 @@ mod letter;
 mod letter_out;
 mod locator;
 mod mark;
+mod open_routes;
 mod outbound;
 mod peer;
 mod peer_actor;
 mod remoting;
+mod requests;
 mod returns;
 mod roads;
 mod routes;
@@ -35,6 +38,7 @@ mod settings;
 mod transfers;
 mod transport_actor;
 mod waiter;
+mod whereabouts;
 mod writer;
 
 pub use connector::{AskError, Connector};
@@ -45,7 +49,9 @@ pub(crate) use drive::Violation;
 pub use envelopes::{InboundMessage, MessageEnvelope, SendRemote, SubscribeInbound};
 pub(crate) use incoming::{Held, Incoming};
 pub use inquiries::Spawned;
-pub(crate) use inquiries::{ask_about_move, ask_about_watch, ask_to_place, say_to_cluster};
+pub(crate) use inquiries::{
+    DATACENTERS, ask_about_move, ask_about_watch, ask_contact, ask_for_tables, ask_to_place, say_to_cluster,
+};
 pub(crate) use keeper::open_control;
 pub(crate) use letter::Letter;
 pub use locator::{DirectoryLocator, Location, Locator, Place, StaticLocator};
@@ -60,6 +66,7 @@ pub use settings::RemoteSettings;
 pub(crate) use transfers::Transfers;
 pub use transport_actor::TransportActor;
 pub(crate) use waiter::Waiter;
+pub(crate) use whereabouts::{Owner, ShardPlace, Subject, WhereIs, Whereabouts, ask_where, where_is};
 
 /// The longest frame that is read: a peer may be configured for longer ones than we are.
 const fn longest_frame(settings: &RemoteSettings) -> usize {

@@ -7,8 +7,9 @@ use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::{Namespace, NodeAddress, NodeId};
 use archipelago_protocol::link::Frame;
 use archipelago_protocol::message::Envelope;
-use archipelago_protocol::peer::{Hello, PeerTables, Seat};
+use archipelago_protocol::peer::{Hello, PeerKind, PeerTables, Seat};
 use bytes::Bytes;
+use metrics::gauge;
 
 use crate::events::DeadLetter;
 use crate::node::arbiter_of_shard;
@@ -28,6 +29,16 @@ impl Peer {
         self.hello.node.id
     }
 
+    /// Whether it is a light client: nothing is sent to it but answers, and it is forgotten with its last connection.
+    pub(crate) const fn is_client(&self) -> bool {
+        is_client(&self.hello)
+    }
+
+    /// The datacenter it belongs to.
+    pub(crate) fn datacenter(&self) -> &str {
+        &self.hello.datacenter
+    }
+
     /// What its kinds and messages are called on the wire.
     pub(crate) const fn tables(&self) -> &PeerTables {
         &self.tables
@@ -45,7 +56,7 @@ impl Peer {
     }
 
     /// The data arbiter that hosts a shard, as the peer itself finds it.
-    pub(crate) fn seat_of(&self, shard: u16) -> Seat {
+    pub(crate) fn seat_of(&self, shard: u64) -> Seat {
         Seat::Data(arbiter_of_shard(self.hello.seats.len().saturating_sub(1), shard))
     }
 
@@ -83,6 +94,10 @@ fn letter_of_envelope(bytes: &[u8], reason: CallError) -> DeadLetter {
     DeadLetter { target: target.unwrap_or_default(), message: message.unwrap_or_default(), reason }
 }
 
+const fn is_client(hello: &Hello) -> bool {
+    matches!(hello.kind, PeerKind::Client)
+}
+
 fn open_seats(hello: &Hello) -> usize {
     hello.seats.iter().filter(|port| **port != 0).count()
 }
@@ -95,6 +110,8 @@ pub(crate) struct PeerBook {
     links: RwLock<BTreeMap<NodeId, usize>>,
     /// Nodes that have said that they leave; forgotten when they are gone.
     leaving: RwLock<BTreeSet<NodeId>>,
+    /// Other addresses at which nodes were met, such as that of a gateway.
+    aliases: RwLock<BTreeMap<NodeAddress, NodeId>>,
 }
 
 impl PeerBook {
@@ -106,11 +123,20 @@ impl PeerBook {
         {
             return Arc::clone(known);
         }
-        // Two nodes cannot be at one address: the other one has gone.
-        by_id.retain(|_, known| *known.address() != hello.node.address);
+        // Two nodes cannot be at one address: the other one has gone. What a client says of its own address means nothing.
+        if !is_client(&hello) {
+            by_id.retain(|_, known| known.is_client() || *known.address() != hello.node.address);
+        }
         let peer = Arc::new(Peer::new(hello));
         by_id.insert(peer.id(), Arc::clone(&peer));
+        show_clients(&by_id);
         peer
+    }
+
+    /// Whether this node may be let in, given that there may be so many clients.
+    pub(super) fn has_room_for(&self, hello: &Hello, clients: usize) -> bool {
+        let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
+        !is_client(hello) || by_id.contains_key(&hello.node.id) || count_clients(&by_id) < clients
     }
 
     pub(crate) fn get(&self, id: NodeId) -> Option<Arc<Peer>> {
@@ -120,11 +146,36 @@ impl PeerBook {
     /// Whoever was met last at this address.
     pub(crate) fn at(&self, address: &NodeAddress) -> Option<Arc<Peer>> {
         let by_id = self.by_id.read().unwrap_or_else(PoisonError::into_inner);
-        by_id.values().find(|peer| peer.address() == address).cloned()
+        let known = by_id.values().find(|peer| !peer.is_client() && peer.address() == address);
+        let alias = || {
+            let aliases = self.aliases.read().unwrap_or_else(PoisonError::into_inner);
+            aliases.get(address).and_then(|id| by_id.get(id))
+        };
+        known.or_else(alias).cloned()
+    }
+
+    /// A node was met at an address that is not the one it names.
+    pub(super) fn met_at(&self, address: NodeAddress, peer: &Peer) {
+        let mut aliases = self.aliases.write().unwrap_or_else(PoisonError::into_inner);
+        if *peer.address() == address {
+            aliases.remove(&address);
+            return;
+        }
+        if aliases.len() >= MOST_ALIASES {
+            aliases.clear();
+        }
+        aliases.insert(address, peer.id());
     }
 
     /// A link to a node is connected.
-    pub(super) fn link_up(&self, id: NodeId) {
+    pub(super) fn link_up(&self, peer: &Arc<Peer>) {
+        let id = peer.id();
+        if peer.is_client() {
+            // It may have been forgotten since it was met.
+            let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
+            by_id.entry(id).or_insert_with(|| Arc::clone(peer));
+            show_clients(&by_id);
+        }
         *self.links.write().unwrap_or_else(PoisonError::into_inner).entry(id).or_default() += 1;
     }
 
@@ -158,8 +209,21 @@ impl PeerBook {
 
     /// A node that will not come back.
     pub(super) fn forget(&self, id: NodeId) {
-        self.by_id.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
+        by_id.remove(&id);
+        show_clients(&by_id);
+        drop(by_id);
         self.links.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
         self.leaving.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 }
+
+fn count_clients(by_id: &BTreeMap<NodeId, Arc<Peer>>) -> usize {
+    by_id.values().filter(|peer| peer.is_client()).count()
+}
+
+fn show_clients(by_id: &BTreeMap<NodeId, Arc<Peer>>) {
+    gauge!("archipelago_clients").set(count_clients(by_id) as f64);
+}
+/// Beyond it all aliases are forgotten, and nodes met again.
+const MOST_ALIASES: usize = 1_024;

@@ -231,6 +231,7 @@ impl PeerActor {
         self.trouble = ending.to_string();
         self.let_go(current, ctx);
         self.apply(end_event(id, &ending), ctx);
+        self.forget_client(ctx);
     }
 
     fn drop_connection(&mut self, id: ConnectionId, code: CloseCode, ctx: &mut Context<Self>) {
@@ -254,6 +255,13 @@ impl PeerActor {
 
     // ---- the end ----
 
+    /// A client without a connection is nothing to this node any more: it comes back by itself, or never.
+    fn forget_client(&mut self, ctx: &mut Context<Self>) {
+        if self.lane.peer().is_client() && self.link.connection().is_none() {
+            self.gone(ctx);
+        }
+    }
+
     fn gone(&mut self, ctx: &mut Context<Self>) {
         self.apply(LinkEvent::Stop, ctx);
         self.seat.forget(&self.lane);
@@ -264,7 +272,8 @@ impl PeerActor {
 
     fn our_hello(&self, attempt: AttemptId) -> archipelago_protocol::peer::Hello {
         let lane = LaneEnds { from: self.seat.seat(), to: self.lane.to() };
-        self.seat.node().hello(lane, attempt, Some(self.lane.peer().id()))
+        let (node, peer) = (self.seat.node(), self.lane.peer());
+        node.hello(lane, attempt, (Some(peer.id()), node.kind_towards(peer.datacenter())))
     }
 
     fn wake_at(&mut self, at: Millis, ctx: &mut Context<Self>) {
@@ -283,7 +292,7 @@ impl PeerActor {
     fn count(&mut self, up: bool) {
         let (book, peer) = (self.seat.node().remoting().book(), self.lane.peer().id());
         match (std::mem::replace(&mut self.counted, up), up) {
-            (false, true) => book.link_up(peer),
+            (false, true) => book.link_up(self.lane.peer()),
             (true, false) => book.link_down(peer),
             _ => {}
         }
@@ -301,6 +310,10 @@ impl PeerActor {
         let event = match report {
             LinkReport::Connected => Event::PeerConnected { node: peer },
             LinkReport::Disconnected { .. } => {
+                if self.seat.node().is_client() {
+                    // The other side forgets a client with its connection, and what it watches.
+                    self.seat.node().watches().node_gone(peer);
+                }
                 Event::PeerDisconnected { node: peer, reason: self.trouble.clone() }
             }
             LinkReport::Refused => Event::PeerRefused {
@@ -338,6 +351,7 @@ impl Handler<Called> for PeerActor {
         let peer_attempt = met.hello.attempt;
         let connection = self.keep(met);
         self.apply(LinkEvent::Hello { connection, peer_attempt }, ctx);
+        self.forget_client(ctx);
     }
 }
 
@@ -366,6 +380,7 @@ impl Handler<CloseNow> for PeerActor {
             let connection = current.id;
             self.let_go(current, ctx);
             self.apply(LinkEvent::Lost { connection }, ctx);
+            self.forget_client(ctx);
         }
     }
 }
@@ -378,7 +393,7 @@ async fn dial(seat: &Rc<SeatLocal>, lane: &Lane, attempt: AttemptId) -> Result<M
         return Err(TransportError::Lost { reason }.into());
     };
     let ends = LaneEnds { from: seat.seat(), to: lane.to() };
-    let ours = node.hello(ends, attempt, Some(peer.id()));
+    let ours = node.hello(ends, attempt, (Some(peer.id()), node.kind_towards(peer.datacenter())));
     let limit = node.settings().remote.handshake_limit;
     let connection = within(node.env(), limit, seat.endpoint().dial(&address)).await;
     handshake::introduce(node.env(), limit, connection.ok_or(MeetError::TooSlow)??, &ours).await

@@ -13,6 +13,7 @@ use archipelago_protocol::peer::{
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 use metrics::gauge;
+use tokio::sync::oneshot;
 
 use super::locator::Locator;
 use super::peer::{Peer, PeerBook};
@@ -130,7 +131,7 @@ impl Remoting {
         if again.serves() { Ok(again) } else { Err("the node is still starting".to_owned()) }
     }
 
-    /// Asks a service of another node, `timeout` at most.
+    /// Asks a service of another node, `timeout` at most. Dropping the future cancels the request on the wire.
     ///
     /// # Errors
     ///
@@ -145,7 +146,11 @@ impl Remoting {
         let Some(control) = self.control.get() else {
             return Err(CallError::NoRoute { reason: "the node has no transport".into() });
         };
-        control.send(Ask { peer, service, payload, timeout }).await.unwrap_or(Err(CallError::Stopped))
+        let (answer, answered) = oneshot::channel();
+        if control.send(Ask { peer, service, payload, timeout, answer }).await.is_err() {
+            return Err(CallError::Stopped);
+        }
+        answered.await.unwrap_or(Err(CallError::Stopped))
     }
 
     pub(super) fn link_changed(&self, report: LinkReport) {
@@ -165,7 +170,7 @@ impl NodeShared {
         &self,
         lane: LaneEnds,
         attempt: AttemptId,
-        expects: Option<archipelago_protocol::identity::NodeId>,
+        (expects, kind): (Option<archipelago_protocol::identity::NodeId>, PeerKind),
     ) -> Hello {
         let remote = &self.settings().remote;
         Hello {
@@ -174,7 +179,7 @@ impl NodeShared {
             namespace: self.namespace().clone(),
             datacenter: remote.datacenter.clone(),
             node: self.info(),
-            kind: PeerKind::Member,
+            kind: if self.is_client() { PeerKind::Client } else { kind },
             lane,
             attempt,
             expects,
@@ -183,6 +188,31 @@ impl NodeShared {
             store: self.store_name(),
             extensions: Vec::new(),
         }
+    }
+
+    /// As what we take part in a connection to a node of `datacenter`.
+    pub(super) fn kind_towards(&self, datacenter: &str) -> PeerKind {
+        if self.is_client() {
+            PeerKind::Client
+        } else if datacenter == self.settings().remote.datacenter {
+            PeerKind::Member
+        } else {
+            PeerKind::Datacenter
+        }
+    }
+
+    /// As what we answer a node that has dialled us: one that takes itself for a member is held to that.
+    pub(super) fn kind_in_answer(&self, theirs: &Hello) -> PeerKind {
+        if theirs.kind == PeerKind::Datacenter {
+            self.kind_towards(&theirs.datacenter)
+        } else {
+            PeerKind::Member
+        }
+    }
+
+    /// As what we ask who is at an address. Where there are other datacenters, it may be a node of one of them.
+    pub(super) fn kind_in_probe(&self) -> PeerKind {
+        if self.has_datacenters() { PeerKind::Datacenter } else { PeerKind::Member }
     }
 
     /// What members must have in common about their store; nothing if that is not looked at. The port of a store that this

@@ -1,6 +1,7 @@
 //! Messages that come back, messages that are sent back, and what two nodes tell each other about shards.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use super::waiter::Waiter;
 use crate::arbiter::ArbiterLocal;
 use crate::call::CallScope;
 use crate::catalog::{JobHead, Leaving, Target};
+use crate::mutants::{Mutant, broken};
 
 /// What one arbiter has refused, and to whom.
 #[derive(Default)]
@@ -58,6 +60,9 @@ impl ArbiterLocal {
         if let Some(call) = call
             && !lane.inbound().borrow_mut().close(call)
         {
+            return;
+        }
+        if broken(Mutant::DropWhenNotOwner) && reason == ReturnReason::NotOwner {
             return;
         }
         metrics::counter!("archipelago_messages_returned_total").increment(1);
@@ -190,6 +195,10 @@ impl ArbiterLocal {
                 let shard = self.shard_from(lane, shard)?;
                 let hint = hint.filter(|hint| self.is_known(hint)).map(|hint| self.as_counted(shard, hint));
                 self.route(shard, RouteEvent::Settled { from, generation, hint });
+                if self.is_single(shard) && self.routes().waits_on(shard, from) {
+                    // Nobody keeps the places of single actors in mind for others: look at once.
+                    self.route(shard, RouteEvent::Bye(from));
+                }
             }
             Frame::Notice { shard, hint } if self.is_known(&hint) => {
                 let shard = self.shard_from(lane, shard)?;
@@ -209,7 +218,8 @@ impl ArbiterLocal {
         if fixed { Hint { generation: Generation::new(0), ..hint } } else { hint }
     }
 
-    fn is_known(&self, hint: &Hint) -> bool {
+    /// Whether a hint may be followed: its node is known and has not said that it leaves.
+    pub(crate) fn is_known(&self, hint: &Hint) -> bool {
         let book = self.node().remoting().book();
         hint.owner == self.node().id() || (book.get(hint.owner).is_some() && !book.is_leaving(hint.owner))
     }
@@ -241,8 +251,12 @@ impl ArbiterLocal {
             }
             lane.request_over();
             let place = on.place_of(shard);
-            let hint =
-                on.returns().refusals.borrow_mut().on_settle(lane_id(&incoming), shard, generation, place);
+            let lane_id = lane_id(&incoming);
+            let hint = on.returns().refusals.borrow_mut().on_settle(lane_id, shard, generation, place);
+            if hint.is_none() && on.has_singles(kind) {
+                // Whoever asks knows that nothing more is to be heard here.
+                on.returns().refusals.borrow_mut().forgive(lane_id, shard);
+            }
             if lane.is_connected_by(&incoming) {
                 lane.say(&Frame::Settled { shard, generation, hint });
             }
@@ -259,12 +273,13 @@ impl ArbiterLocal {
 
     /// A message came for a shard that is not served here. Its sender may know more than this node; or nothing: nodes without
     /// a common directory find each other by address, and nobody else will have the shard placed.
-    pub(crate) fn not_taken(self: &Rc<Self>, shard: ShardRef, generation: Generation, expires: Millis) {
+    pub(crate) fn not_taken(self: &Rc<Self>, head: &Head<'_>, expires: Millis) {
+        let Head { shard, generation, .. } = *head;
         let kind = self.node().kinds().get(usize::from(shard.kind));
         let hosted = kind.is_some_and(|kind| kind.is_hosted());
-        let exists = kind.is_some_and(|kind| shard.number < kind.layout().shards().get());
+        let exists = kind.is_some_and(|kind| kind.layout().has(shard.number));
         let ours = exists && self.node().arbiter_of_shard(shard.number) == self.index();
-        if !hosted || !ours || self.is_draining() {
+        if !hosted || !ours || self.is_draining() || !self.name_part_of(head) {
             return;
         }
         if generation == Generation::new(0) {
@@ -302,15 +317,19 @@ impl ArbiterLocal {
             seat.overflowed(lane, dropped);
         }
         let (letters, unsent): (Vec<_>, Vec<_>) = unsent.into_iter().partition(is_letter);
-        let mut unsent: Vec<Parked> = unsent.into_iter().filter_map(|one| self.unpack(lane, one)).collect();
+        let mut by_shard: BTreeMap<Shard, Vec<Parked>> = BTreeMap::new();
+        for parcel in unsent.into_iter().filter_map(|one| self.unpack(lane, one)) {
+            by_shard.entry(parcel.shard).or_default().push(parcel);
+        }
         let ours = |shard: &Shard| lane.peer().seat_of(shard.number) == lane.to();
-        for shard in self.routes().shards().into_iter().filter(ours) {
-            let mut of_shard: Vec<_> = unsent.extract_if(.., |parcel| parcel.shard == shard).collect();
+        let concerned = self.routes().concerned_with(lane.peer().id(), |kind| self.has_singles(kind));
+        for shard in concerned.into_iter().filter(ours) {
+            let mut of_shard = by_shard.remove(&shard).unwrap_or_default();
             // What waited behind a large message was sent after what is in the lane.
             of_shard.extend(self.transfers().release_all(shard, lane.index()));
             self.route(shard, RouteEvent::LaneLost { node: lane.peer().id(), unsent: of_shard });
         }
-        for parcel in unsent {
+        for parcel in by_shard.into_values().flatten() {
             self.park(parcel);
         }
         self.letters_back(lane, letters);
@@ -341,7 +360,10 @@ impl ArbiterLocal {
         let name = lane.peer().tables().kind_name(shard.kind);
         let kind = name.and_then(|name| self.node().kinds().iter().find(|kind| kind.name() == name));
         match kind {
-            Some(kind) => Ok(Shard { kind: kind.index(), number: shard.number }),
+            Some(kind) => {
+                let island = self.node().island_of(lane.peer());
+                Ok(Shard { island, kind: kind.index(), number: shard.number })
+            }
             None => Err(Violation::Meaning(format!("no kind has number {}", shard.kind))),
         }
     }
@@ -360,7 +382,7 @@ fn head_again(head: &Head<'_>, asks: bool, deadline: Millis) -> JobHead {
 
 /// A shard of one of our kinds, by the number that we gave the kind.
 fn of_ours(shard: ShardRef) -> Shard {
-    Shard { kind: shard.kind.into(), number: shard.number }
+    Shard::home(shard.kind.into(), shard.number)
 }
 
 /// Lanes may be made anew, their connections never are.

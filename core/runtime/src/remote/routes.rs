@@ -9,11 +9,13 @@ use archipelago_protocol::call::{CallError, Queue};
 use archipelago_protocol::identity::{Generation, NodeId};
 use archipelago_protocol::link::{Frame, Hint, ShardRef};
 use archipelago_protocol::message::MessageFlags;
+use archipelago_protocol::placement::{CacheLimits, PlacementCache};
 use archipelago_protocol::route::{RouteAction, RouteEntry, RouteEvent, RouteRefusal, RouteState};
 use archipelago_protocol::time::Millis;
 
 use super::lane::Lane;
 use super::large;
+use super::open_routes::OpenRoutes;
 use super::outbound::{NotSent, Outbound, Parcel, Parked, Way, send_on};
 use super::peer::Peer;
 use super::peer_actor::CloseNow;
@@ -21,27 +23,50 @@ use super::seat::Link;
 use super::transfers::Hold;
 use crate::arbiter::{ArbiterLocal, not_serving};
 use crate::catalog::{JobHead, Target};
+use crate::datacenter::seek_abroad;
 use crate::mutants::{Mutant, broken};
 use crate::node::NodeShared;
 use crate::placement::{Found, seek};
 
 /// The routes of one arbiter.
-#[derive(Default)]
 pub(crate) struct Routes {
     entries: RefCell<BTreeMap<Shard, RouteEntry<Parked>>>,
-    /// Where the open routes lead, by kind and number.
-    open: RefCell<Vec<Vec<Option<Rc<Open>>>>>,
+    /// Where the open routes lead.
+    open: RefCell<OpenRoutes>,
     /// The shards that are being looked for.
     sought: RefCell<BTreeSet<Shard>>,
+    /// The shards for which messages wait.
+    waited_for: RefCell<BTreeSet<Shard>>,
+    /// The places of single actors.
+    cache: RefCell<PlacementCache<Shard>>,
+    /// Whether somebody looks at the cache now and then.
+    cache_watched: Cell<bool>,
+    /// How many events are being carried out, one inside the other; and the single actors they were about.
+    depth: Cell<u32>,
+    touched: RefCell<BTreeSet<Shard>>,
     /// Something may wait for a place.
     busy: Cell<bool>,
 }
 
-/// One shard of a kind of this node's list.
+/// One shard of a kind of this node's list: what is owned as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shard {
+    /// The datacenter whose shard it is, as this node counts them; zero for its own.
+    pub(crate) island: u16,
     pub(crate) kind: u32,
-    pub(crate) number: u16,
+    pub(crate) number: u64,
+}
+
+impl Shard {
+    /// A shard of this node's own datacenter.
+    pub(crate) const fn home(kind: u32, number: u64) -> Self {
+        Self { island: 0, kind, number }
+    }
+
+    /// Whether it belongs to this node's own datacenter.
+    pub(crate) const fn is_home(self) -> bool {
+        self.island == 0
+    }
 }
 
 /// The other end of an open route.
@@ -51,6 +76,8 @@ pub(super) struct Open {
     /// The shard, as the peer calls it.
     shard: ShardRef,
     lane: Rc<Lane>,
+    /// When a message to a single actor last went there, by the coarse clock.
+    used: Cell<Millis>,
 }
 
 impl ArbiterLocal {
@@ -69,9 +96,20 @@ impl ArbiterLocal {
         if let Err(error) = self.may_leave(kind, &head) {
             return Err(refuse_body(&mut body, error));
         }
-        let shard = self.node().shard(kind, target.hash);
+        let Some(shard) = self.place_of_actor(kind, target, &head) else {
+            let expires = self.expires(&head);
+            let shard = self.node().shard(kind, target.hash);
+            self.wait_for_place(Box::new(Parcel { shard, target: target.clone(), head, expires, body }));
+            return Ok(());
+        };
+        if let Err(error) = self.name_part(shard, &target.id) {
+            return Err(refuse_body(&mut body, error));
+        }
         if self.is_sealed(shard) {
             return self.post_to_sealed(shard, target, head, body);
+        }
+        if self.is_open_here(shard) {
+            return body.submit_here(kind, target, head, self);
         }
         if let Some(open) = self.open_route(shard)
             && !self.transfers().holds_up(shard, target)
@@ -107,7 +145,7 @@ impl ArbiterLocal {
     }
 
     /// Sends a message that had to be put aside, or puts it aside.
-    pub(super) fn park(self: &Rc<Self>, parcel: Parked) {
+    pub(crate) fn park(self: &Rc<Self>, parcel: Parked) {
         let shard = parcel.shard;
         if let Some(seat) = self.seat() {
             seat.call_pending();
@@ -130,7 +168,9 @@ impl ArbiterLocal {
     ) -> Result<(), CallError> {
         let way =
             Way { peer: &open.peer, lane: &open.lane, shard: open.shard, generation: open.hint.generation };
-        match send_on(&way, target, head, body, self.coarse()) {
+        let now = self.coarse();
+        open.used.set(now);
+        match send_on(&way, target, head, body, now) {
             Ok(()) => {
                 if let Some(seat) = self.seat() {
                     seat.call_pending();
@@ -149,8 +189,13 @@ impl ArbiterLocal {
 
     /// Feeds one event to the route of a shard and carries out what follows.
     pub(crate) fn route(self: &Rc<Self>, shard: Shard, event: RouteEvent<Parked>) {
+        let single = self.is_single(shard);
+        let Some(event) = (if single { self.about_single(shard, event) } else { Some(event) }) else {
+            return;
+        };
         let now = self.node().env().now();
         let bound = self.node().settings().remote.parked;
+        self.routes().depth.set(self.routes().depth.get() + 1);
         let actions = {
             let mut entries = self.routes().entries.borrow_mut();
             let entry = entries.entry(shard).or_insert_with(|| RouteEntry::new(bound));
@@ -161,13 +206,45 @@ impl ArbiterLocal {
             self.carry_out(shard, action);
         }
         self.open_here(shard);
+        self.routes().depth.set(self.routes().depth.get() - 1);
+        if single {
+            self.note_place(shard);
+            self.routes().touched.borrow_mut().insert(shard);
+        }
+        // Not before everything is carried out: what follows from an event may need what another seems to have done with.
+        if self.routes().depth.get() == 0 {
+            let touched = std::mem::take(&mut *self.routes().touched.borrow_mut());
+            touched.into_iter().for_each(|shard| self.tidy_up(shard));
+        }
+    }
+
+    /// What an event means to a single actor that has no route: nothing, unless it brings messages.
+    fn about_single(self: &Rc<Self>, shard: Shard, event: RouteEvent<Parked>) -> Option<RouteEvent<Parked>> {
+        let named = match &event {
+            RouteEvent::Send(message) | RouteEvent::Returned { message, .. } => {
+                self.name_part(shard, &message.target.id)
+            }
+            RouteEvent::LaneLost { unsent, .. } if !unsent.is_empty() => {
+                self.name_part(shard, &unsent[0].target.id)
+            }
+            _ => return self.routes().knows(shard).then_some(event),
+        };
+        let Err(error) = named else { return Some(event) };
+        match event {
+            RouteEvent::Send(message) | RouteEvent::Returned { message, .. } => message.refuse(error, self),
+            RouteEvent::LaneLost { unsent, .. } => {
+                unsent.into_iter().for_each(|message| message.refuse(error.clone(), self));
+            }
+            _ => {}
+        }
+        None
     }
 
     /// Messages of this node go straight to the actors of a shard as long as its route leads here: then nothing waits that
     /// they could overtake.
     fn open_here(&self, shard: Shard) {
         let here = self.routes().leads_to(shard).filter(|hint| hint.owner == self.node().id());
-        if let Some(kind) = self.any_kind(shard.kind) {
+        if let Some(kind) = self.any_kind(shard.kind).filter(|_| shard.is_home()) {
             let served = kind.shards().served(shard.number);
             kind.shards()
                 .set_open(shard.number, served.is_some() && here.map(|hint| hint.generation) == served);
@@ -178,6 +255,7 @@ impl ArbiterLocal {
     /// Somebody must look at the deadlines of what waits.
     fn note_waiting(&self, shard: Shard) {
         let waits = self.routes().entries.borrow().get(&shard).is_some_and(|entry| entry.waiting() > 0);
+        self.routes().note_waiting(shard, waits);
         if waits && !self.routes().busy.replace(true) {
             self.wake_main();
         }
@@ -211,7 +289,8 @@ impl ArbiterLocal {
         // It was let in before it was put aside: a node that has begun to stop since finishes it.
         let head = JobHead { inside: true, ..parcel.head.clone() };
         let Parcel { shard, target, body, .. } = &mut *parcel;
-        let here = self.any_kind(shard.kind).is_some_and(|kind| kind.shards().served(shard.number).is_some());
+        let served = |kind: &dyn crate::catalog::AnyKind| kind.shards().served(shard.number).is_some();
+        let here = shard.is_home() && self.any_kind(shard.kind).is_some_and(served);
         let hosted = self.node().kinds().get(shard.kind as usize).is_some_and(|kind| kind.is_hosted());
         if !elsewhere && !here && hosted {
             // It was here a moment ago.
@@ -246,8 +325,8 @@ impl ArbiterLocal {
         let kind = peer.tables().kind(self.node().kinds().get(shard.kind as usize)?.name())?;
         let lane = self.seat()?.lane_to(&peer, peer.seat_of(shard.number));
         let named = ShardRef { kind, number: shard.number };
-        let open = Rc::new(Open { hint, peer, shard: named, lane });
-        self.routes().remember(shard, &open);
+        let open = Rc::new(Open { hint, peer, shard: named, lane, used: Cell::new(self.coarse()) });
+        self.routes().remember(shard, self.is_single(shard), &open);
         Some(open)
     }
 
@@ -257,6 +336,10 @@ impl ArbiterLocal {
             return self.settle_here(shard, hint);
         }
         match self.open_to(shard, hint) {
+            Some(_) if broken(Mutant::SwitchAtOnce) => {
+                let Hint { owner: from, generation } = hint;
+                self.route(shard, RouteEvent::Settled { from, generation, hint: None });
+            }
             Some(open) if open.lane.is_connected() => {
                 open.lane.say(&Frame::Settle { shard: open.shard, generation: hint.generation });
             }
@@ -274,7 +357,7 @@ impl ArbiterLocal {
     }
 
     /// The link over which messages of a shard go to a node, if there is one.
-    fn link_of(&self, shard: Shard, owner: NodeId) -> Option<Link> {
+    pub(super) fn link_of(&self, shard: Shard, owner: NodeId) -> Option<Link> {
         let links = self.seat()?.links_of(owner);
         links.into_iter().find(|link| link.lane.to() == link.lane.peer().seat_of(shard.number))
     }
@@ -319,12 +402,19 @@ impl ArbiterLocal {
         if broken(Mutant::StaleRouteForEver) && self.routes().has_led(shard) {
             return;
         }
+        let key = self.key_of(shard);
+        if key.is_none() && shard.is_home() {
+            return;
+        }
         if !self.routes().sought.borrow_mut().insert(shard) {
             return;
         }
         let (on, node) = (Rc::downgrade(self), Arc::clone(self.node()));
         self.node().env().spawn(Box::pin(async move {
-            let found = seek(&node, shard).await;
+            let found = match key.filter(|_| shard.is_home()) {
+                Some(key) => seek(&node, shard, &key).await,
+                None => seek_abroad(&node, shard).await,
+            };
             let Some(on) = on.upgrade() else { return };
             on.routes().sought.borrow_mut().remove(&shard);
             match found {
@@ -332,16 +422,23 @@ impl ArbiterLocal {
                     on.route(shard, RouteEvent::LookedUp(Some(hint)));
                 }
                 Found::At(_) | Found::NotYet => on.route(shard, RouteEvent::LookedUp(None)),
-                Found::OutOfReach(owner) => on.refuse_waiting(shard, owner),
+                Found::OutOfReach(owner) => {
+                    on.refuse_waiting(shard, &no_transport(&node, shard.kind, Some(owner)));
+                }
+                Found::Gone(error) => {
+                    on.forget_places_in(shard);
+                    on.refuse_waiting(shard, &error);
+                }
             }
         }));
     }
 
     /// Nothing that waits for a shard will ever get there.
-    fn refuse_waiting(self: &Rc<Self>, shard: Shard, owner: NodeId) {
+    fn refuse_waiting(self: &Rc<Self>, shard: Shard, error: &CallError) {
         let waiting = self.routes().entries.borrow_mut().get_mut(&shard).map(RouteEntry::take_all);
+        self.routes().note_waiting(shard, false);
         for parcel in waiting.into_iter().flatten() {
-            parcel.refuse(no_transport(self.node(), shard.kind, Some(owner)), self);
+            parcel.refuse(error.clone(), self);
         }
     }
 
@@ -349,7 +446,12 @@ impl ArbiterLocal {
     pub(crate) fn sweep_routes(self: &Rc<Self>) {
         let now = self.node().env().now();
         let behind = self.transfers().take_ended(now);
-        for over in self.routes().take_ended(now).into_iter().chain(behind) {
+        let unplaced = self.abroad().take_ended(now);
+        for over in self.routes().take_ended(now).into_iter().chain(behind).chain(unplaced) {
+            if !over.shard.is_home() {
+                // Perhaps it is not there any more: the next one looks again.
+                self.abroad().forget(&over.target);
+            }
             over.over(self);
         }
         self.routes().busy.set(self.routes().waiting() > 0);
@@ -365,38 +467,72 @@ impl ArbiterLocal {
 }
 
 impl Routes {
-    /// Where to send right now, if the route is open.
-    fn direct(&self, shard: Shard) -> Option<Rc<Open>> {
-        self.open.borrow().get(shard.kind as usize)?.get(usize::from(shard.number))?.clone()
+    pub(crate) fn new(limits: CacheLimits) -> Self {
+        Self {
+            entries: RefCell::default(),
+            open: RefCell::default(),
+            sought: RefCell::default(),
+            waited_for: RefCell::default(),
+            cache: RefCell::new(PlacementCache::new(limits)),
+            cache_watched: Cell::new(false),
+            depth: Cell::new(0),
+            touched: RefCell::default(),
+            busy: Cell::new(false),
+        }
     }
 
-    fn forget_open(&self, shard: Shard) {
-        if let Some(kind) = self.open.borrow_mut().get_mut(shard.kind as usize)
-            && let Some(open) = kind.get_mut(usize::from(shard.number))
-        {
-            *open = None;
+    /// Where to send right now, if the route is open.
+    fn direct(&self, shard: Shard) -> Option<Rc<Open>> {
+        self.open.borrow().get(shard).cloned()
+    }
+
+    pub(super) fn forget_open(&self, shard: Shard) {
+        self.open.borrow_mut().forget(shard);
+    }
+
+    /// Whether there is a route to a shard, open or not.
+    pub(crate) fn knows(&self, shard: Shard) -> bool {
+        self.entries.borrow().contains_key(&shard)
+    }
+
+    pub(super) const fn entries(&self) -> &RefCell<BTreeMap<Shard, RouteEntry<Parked>>> {
+        &self.entries
+    }
+
+    pub(super) const fn cache(&self) -> &RefCell<PlacementCache<Shard>> {
+        &self.cache
+    }
+
+    /// Somebody looks at the cache from now on, or nobody; whether somebody did before.
+    pub(super) fn looks_at_cache(&self, looks: bool) -> bool {
+        self.cache_watched.replace(looks)
+    }
+
+    /// When a message last went over the open route of a single actor.
+    pub(super) fn last_use(&self, shard: Shard) -> Millis {
+        self.open.borrow().get(shard).map_or(Millis::ZERO, |open| open.used.get())
+    }
+
+    fn note_waiting(&self, shard: Shard, waits: bool) {
+        let mut waited_for = self.waited_for.borrow_mut();
+        if waits {
+            waited_for.insert(shard);
+        } else {
+            waited_for.remove(&shard);
         }
     }
 
     /// Remembers where an open route leads: until the next event on it, messages go there directly.
-    fn remember(&self, shard: Shard, open: &Rc<Open>) {
+    fn remember(&self, shard: Shard, single: bool, open: &Rc<Open>) {
         let direct = self.entries.borrow_mut().get_mut(&shard).and_then(RouteEntry::direct);
         if direct != Some(open.hint) {
             return;
         }
-        let (kind, number) = (shard.kind as usize, usize::from(shard.number));
-        let mut all = self.open.borrow_mut();
-        if all.len() <= kind {
-            all.resize_with(kind + 1, Vec::new);
-        }
-        if all[kind].len() <= number {
-            all[kind].resize_with(number + 1, || None);
-        }
-        all[kind][number] = Some(Rc::clone(open));
+        self.open.borrow_mut().remember(shard, single, open);
     }
 
     /// Where the route of a shard leads, if it is open.
-    pub(super) fn leads_to(&self, shard: Shard) -> Option<Hint> {
+    pub(crate) fn leads_to(&self, shard: Shard) -> Option<Hint> {
         match self.entries.borrow().get(&shard)?.state() {
             RouteState::Open { owner, generation } => Some(Hint { owner, generation }),
             _ => None,
@@ -422,20 +558,47 @@ impl Routes {
     }
 
     fn take_ended(&self, now: Millis) -> Vec<Parked> {
-        let mut entries = self.entries.borrow_mut();
-        entries.values_mut().flat_map(|entry| entry.take_ended(|parcel| parcel.is_over(now))).collect()
+        let (mut entries, mut ended) = (self.entries.borrow_mut(), Vec::new());
+        self.waited_for.borrow_mut().retain(|shard| {
+            let Some(entry) = entries.get_mut(shard) else { return false };
+            ended.extend(entry.take_ended(|parcel| parcel.is_over(now)));
+            entry.waiting() > 0
+        });
+        ended
     }
 
     /// Everything that waits: the arbiter ends.
     pub(crate) fn take_all(&self) -> Vec<Parked> {
         self.open.borrow_mut().clear();
+        self.waited_for.borrow_mut().clear();
         let entries = std::mem::take(&mut *self.entries.borrow_mut());
         entries.into_values().flat_map(|mut entry| entry.take_all()).collect()
     }
 
     /// How many messages wait for a place.
     pub(crate) fn waiting(&self) -> usize {
-        self.entries.borrow().values().map(RouteEntry::waiting).sum()
+        let entries = self.entries.borrow();
+        let waited_for = self.waited_for.borrow();
+        waited_for.iter().filter_map(|shard| entries.get(shard)).map(RouteEntry::waiting).sum()
+    }
+
+    /// Whether the route of a shard waits for news from `node`.
+    pub(super) fn waits_on(&self, shard: Shard, node: NodeId) -> bool {
+        let entries = self.entries.borrow();
+        let state = entries.get(&shard).map(RouteEntry::state);
+        matches!(state, Some(RouteState::Waiting { on: Some(on), .. }) if on == node)
+    }
+
+    /// The shards whose routes may have to do with `node`. Of single actors there may be very many: only those whose
+    /// routes do.
+    pub(super) fn concerned_with(&self, node: NodeId, singles: impl Fn(u32) -> bool) -> Vec<Shard> {
+        let concerned = |state| match state {
+            RouteState::Open { owner, .. } | RouteState::Settling { owner, .. } => owner == node,
+            RouteState::Waiting { on, .. } => on == Some(node),
+        };
+        let entries = self.entries.borrow();
+        let all = entries.iter().filter(|(shard, entry)| concerned(entry.state()) || !singles(shard.kind));
+        all.map(|(shard, _)| *shard).collect()
     }
 
     /// Every shard that has a route.

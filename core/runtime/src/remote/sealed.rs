@@ -38,7 +38,7 @@ impl ArbiterLocal {
     }
 
     pub(super) fn is_sealed(&self, shard: Shard) -> bool {
-        self.any_kind(shard.kind).is_some_and(|kind| kind.shards().is_sealed(shard.number))
+        shard.is_home() && self.any_kind(shard.kind).is_some_and(|kind| kind.shards().is_sealed(shard.number))
     }
 
     /// Nothing lies between this node's routes and its own inboxes.

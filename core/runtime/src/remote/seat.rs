@@ -107,7 +107,10 @@ impl SeatLocal {
     /// The lane to one arbiter of a peer; it is made if there is none, and kept connected from now on.
     pub(crate) fn lane_to(self: &Rc<Self>, peer: &Arc<Peer>, to: Seat) -> Rc<Lane> {
         let link = self.link_to(peer, to);
-        link.actor.do_send(Wanted);
+        // Clients come by themselves; nobody may be able to dial them.
+        if !peer.is_client() {
+            link.actor.do_send(Wanted);
+        }
         link.lane
     }
 
@@ -144,7 +147,11 @@ impl SeatLocal {
     /// Lets go of a lane whose peer is gone for ever.
     pub(super) fn forget(&self, lane: &Rc<Lane>) {
         self.links.borrow_mut().remove(&(lane.peer().id(), lane.to()));
-        self.node.remoting().book().forget(lane.peer().id());
+        let book = self.node.remoting().book();
+        // A client is gone once none of its links is left.
+        if !lane.peer().is_client() || !book.is_reached(lane.peer().id()) {
+            book.forget(lane.peer().id());
+        }
         self.sink.lost(lane, &self.no_connection(lane));
     }
 

@@ -21,6 +21,10 @@ pub struct RemoteSettings {
     pub advertise: Option<String>,
     /// Nodes to connect to at the start and to stay connected to.
     pub peers: Vec<NodeAddress>,
+    /// Members of the cluster that this node, which belongs to none, asks as a light client. Empty for a member. Default empty.
+    pub contacts: Vec<NodeAddress>,
+    /// How many light clients may be connected to this node. Default 1,024.
+    pub clients: usize,
     /// Kinds that live on another node, and where: for clusters without a directory in common.
     pub placed: BTreeMap<String, NodeAddress>,
     /// Which store the node's directory stands on. Members with another one are refused.
@@ -70,6 +74,8 @@ impl Default for RemoteSettings {
             bind: NodeAddress::new("127.0.0.1", 0).expect("a plain address is valid"),
             advertise: None,
             peers: Vec::new(),
+            contacts: Vec::new(),
+            clients: 1_024,
             placed: BTreeMap::new(),
             store: String::new(),
             serves_store: false,

@@ -10,7 +10,9 @@ use archipelago_protocol::call::CallError;
 use archipelago_protocol::contract::{Connection, TransportError};
 use archipelago_protocol::identity::NodeAddress;
 use archipelago_protocol::link::{Frame, Refused};
-use archipelago_protocol::peer::{AttemptId, Hello, LaneEnds, Refusal, Seat, negotiate};
+use archipelago_protocol::peer::{
+    AttemptId, Hello, LaneEnds, PeerKind, Refusal, RefusalReason, Seat, negotiate,
+};
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -42,10 +44,12 @@ pub(crate) struct Ask {
     pub(crate) service: u16,
     pub(crate) payload: Bytes,
     pub(crate) timeout: Millis,
+    /// Whoever waits for the answer; once that is closed, the request is cancelled on the wire.
+    pub(crate) answer: oneshot::Sender<Result<Bytes, CallError>>,
 }
 
 impl Message for Ask {
-    type Result = Result<Bytes, CallError>;
+    type Result = ();
 }
 
 /// Somebody has dialled us and said who it is.
@@ -106,12 +110,16 @@ impl TransportActor {
 
     /// Somebody only wants to know who we are.
     fn answer_probe(&self, mut met: Met, ctx: &mut Context<Self>) {
-        let ours = self.seat.node().hello(met.hello.lane.mirrored(), AttemptId::default(), None);
+        let node = self.seat.node();
+        let kind = node.kind_in_answer(&met.hello);
+        let ours = node.hello(met.hello.lane.mirrored(), AttemptId::default(), (None, kind));
         let answer = async move {
             let welcomed = handshake::welcome(&mut met, ours).await;
             (met.hello, welcomed)
         };
         ctx.spawn(answer.into_actor(self).map(|(hello, welcomed), actor, _| match welcomed {
+            // Of clients only those are known that stay.
+            Ok(()) if hello.kind == PeerKind::Client => {}
             Ok(()) => {
                 actor.seat.node().remoting().book().learn(hello);
             }
@@ -123,7 +131,17 @@ impl TransportActor {
 impl TransportActor {
     fn our_hello(&self, met: &Met) -> Hello {
         let ends = LaneEnds { from: self.seat.seat(), to: met.hello.lane.from };
-        self.seat.node().hello(ends, AttemptId::default(), Some(met.hello.node.id))
+        let (node, kind) = (self.seat.node(), self.seat.node().kind_in_answer(&met.hello));
+        node.hello(ends, AttemptId::default(), (Some(met.hello.node.id), kind))
+    }
+
+    fn has_room_for(&self, met: &Met) -> bool {
+        let node = self.seat.node();
+        let has_room = node.remoting().book().has_room_for(&met.hello, node.settings().remote.clients);
+        if !has_room {
+            metrics::counter!("archipelago_clients_refused_total").increment(1);
+        }
+        has_room
     }
 
     /// Nothing is kept of a peer that does not fit: it could say that it is anybody, at any address.
@@ -156,6 +174,7 @@ impl Handler<Heard> for TransportActor {
 
     fn handle(&mut self, heard: Heard, ctx: &mut Context<Self>) {
         match heard.0 {
+            Ok(met) if !self.has_room_for(&met) => self.turn_away(met, RefusalReason::Clients.into(), ctx),
             Ok(met) if met.hello.attempt == AttemptId::default() => self.answer_probe(met, ctx),
             Ok(met) => {
                 if let Err(refusal) = negotiate(&self.our_hello(&met), &met.hello) {
@@ -181,8 +200,10 @@ impl Handler<MeetAt> for TransportActor {
         Box::pin(async move {
             let met = meet(&seat, &address).await;
             match met {
+                Ok(met) if met.hello.kind == PeerKind::Client => Err("a light client is there".to_owned()),
                 Ok(met) => {
                     let peer = seat.node().remoting().book().learn(met.hello.clone());
+                    seat.node().remoting().book().met_at(address, &peer);
                     // From now on the link stays connected by itself.
                     seat.lane_to(&peer, Seat::Control);
                     Ok(peer)
@@ -198,13 +219,15 @@ impl Handler<MeetAt> for TransportActor {
 }
 
 impl Handler<Ask> for TransportActor {
-    type Result = ResponseFuture<Result<Bytes, CallError>>;
+    type Result = ();
 
-    fn handle(&mut self, ask: Ask, _: &mut Context<Self>) -> Self::Result {
+    fn handle(&mut self, ask: Ask, _: &mut Context<Self>) {
+        if ask.answer.is_closed() {
+            return;
+        }
         let lane = self.seat.lane_to(&ask.peer, Seat::Control);
         let deadline = self.seat.node().env().now() + ask.timeout;
-        let (sender, answer) = oneshot::channel();
-        let waiter = Waiter::Other(Box::new(RequestWaiter(sender)));
+        let waiter = Waiter::Other(Box::new(RequestWaiter(ask.answer)));
         let asked = lane.ask::<Refused>(deadline, waiter, |out, call| {
             let (ttl, service) = (ask.timeout, ask.service);
             Frame::Service { call, ttl, service, payload: &ask.payload }.encode(out);
@@ -214,7 +237,6 @@ impl Handler<Ask> for TransportActor {
             waiter.fail(CallError::NoRoute { reason: error.to_string().into() });
         }
         self.seat.call_pending();
-        Box::pin(async move { answer.await.unwrap_or(Err(CallError::Stopped)) })
     }
 }
 
@@ -223,8 +245,12 @@ async fn meet(seat: &Rc<SeatLocal>, address: &NodeAddress) -> Result<Met, MeetEr
     let node = seat.node();
     let limit = node.settings().remote.handshake_limit;
     let lane = LaneEnds { from: Seat::Control, to: Seat::Control };
-    let ours = node.hello(lane, AttemptId::default(), None);
+    let ours = node.hello(lane, AttemptId::default(), (None, node.kind_in_probe()));
     let dialled = within(node.env(), limit, seat.endpoint().dial(address)).await;
     let connection = dialled.ok_or(MeetError::TooSlow)??;
-    handshake::introduce(node.env(), limit, connection, &ours).await
+    let met = handshake::introduce(node.env(), limit, connection, &ours).await?;
+    // One of our own datacenter is a member, and has to fit as such.
+    let kind = node.kind_towards(&met.hello.datacenter);
+    negotiate(&Hello { kind, ..ours }, &met.hello).map_err(MeetError::Refused)?;
+    Ok(met)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use archipelago_protocol::identity::ActorId;
-use archipelago_protocol::placement::{ChooseNode, ShardCount};
+use archipelago_protocol::placement::{ChooseNode, KindLayout, ShardCount};
 use archipelago_protocol::time::Millis;
 
 use crate::catalog::Factory;
@@ -17,7 +17,7 @@ use crate::settings::NodeSettings;
 #[must_use]
 pub struct Sharding<A: VirtualActor> {
     factory: Factory<A>,
-    shards: Option<ShardCount>,
+    layout: Option<KindLayout>,
     passivate_after: Option<Millis>,
     roles: Option<Vec<String>>,
     placement: Option<Arc<dyn ChooseNode>>,
@@ -33,12 +33,18 @@ impl<A: VirtualActor> Sharding<A> {
     pub fn fallible(
         factory: impl Fn(&ActorId, &Node) -> Result<A, BoxError> + Send + Sync + 'static,
     ) -> Self {
-        Self { factory: Arc::new(factory), shards: None, passivate_after: None, roles: None, placement: None }
+        Self { factory: Arc::new(factory), layout: None, passivate_after: None, roles: None, placement: None }
     }
 
     /// Divides the kind into so many shards: on all nodes the same, for as long as the cluster's directory lives.
-    pub fn shards(mut self, shards: ShardCount) -> Self {
-        self.shards = Some(shards);
+    pub fn shards(self, shards: ShardCount) -> Self {
+        self.divided(KindLayout::sharded(shards))
+    }
+
+    /// Divides the kind in another way than into shards, [`KindLayout::Actor`] for instance: on all nodes the same, for as
+    /// long as the cluster's directory lives.
+    pub fn divided(mut self, layout: KindLayout) -> Self {
+        self.layout = Some(layout);
         self
     }
 
@@ -63,7 +69,7 @@ impl<A: VirtualActor> Sharding<A> {
     /// Writes what was said into the settings, and gives the factory out.
     pub(crate) fn settle(self, settings: &mut NodeSettings) -> Factory<A> {
         let kind = || A::KIND.to_owned();
-        settings.shards_by_kind.extend(self.shards.map(|shards| (kind(), shards)));
+        settings.layout_by_kind.extend(self.layout.map(|layout| (kind(), layout)));
         settings.idle_after_by_kind.extend(self.passivate_after.map(|idle| (kind(), idle)));
         settings.roles_by_kind.extend(self.roles.map(|roles| (kind(), roles)));
         settings.placement_by_kind.extend(self.placement.map(|strategy| (kind(), strategy)));
@@ -75,7 +81,7 @@ impl<A: VirtualActor> fmt::Debug for Sharding<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sharding")
             .field("kind", &A::KIND)
-            .field("shards", &self.shards)
+            .field("layout", &self.layout)
             .field("passivate_after", &self.passivate_after)
             .field("roles", &self.roles)
             .field("placement", &self.placement)

@@ -83,6 +83,11 @@ impl StateKeeper {
         }
     }
 
+    /// Whether anything was, or may have been, written that this activation has made.
+    pub(crate) fn has_saved(&self) -> bool {
+        self.lock().has_written()
+    }
+
     /// Nothing is saved any more: the activation is over.
     pub(crate) fn end(&self) {
         self.lock().end();

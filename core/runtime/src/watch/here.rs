@@ -82,7 +82,8 @@ impl ArbiterLocal {
     /// Watches the present activation of an actor, if there is one here.
     fn watch_actor(&self, kind: u32, target: &Target, listener: Listener) -> Begun {
         let Some(catalog) = self.any_kind(kind).filter(|_| !self.is_closed()) else { return Begun::NotHere };
-        if catalog.shards().served(catalog.shards().of(target.hash)).is_none() {
+        let (shards, key) = (catalog.shards(), target.id.key().as_str());
+        if !shards.serves(shards.of(target.hash), Generation::new(0), key) {
             return Begun::NotHere;
         }
         if !catalog.is_active(target) {

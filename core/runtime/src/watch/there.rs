@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::identity::{NodeAddress, NodeId};
+use archipelago_protocol::identity::{NodeAddress, NodeId, OwnedKey};
 use archipelago_protocol::session::Lease;
 use archipelago_protocol::time::Millis;
 use archipelago_protocol::watch::{Termination, WatchId};
@@ -61,7 +61,7 @@ async fn place_at_owner(
     shard: Shard,
 ) -> Result<Begun, CallError> {
     let here = begin_here(node, &target, Listener::Own(id)).await?;
-    let Some(key) = node.key_of(shard).filter(|_| here == Begun::NotHere) else { return Ok(here) };
+    let Some(key) = key_of(node, &target, shard).filter(|_| here == Begun::NotHere) else { return Ok(here) };
     let found = node.remoting().locator().look_up(&key).await;
     let peer = match found.map_err(|error| no_route(error.to_string()))? {
         None => return Ok(Begun::NotActive),
@@ -76,6 +76,12 @@ async fn place_at_owner(
         },
     };
     ask(node, peer, id, target).await
+}
+
+/// What the node of an actor owns it by.
+fn key_of(node: &NodeShared, target: &WatchTarget, shard: Shard) -> Option<OwnedKey> {
+    let WatchTarget::Actor(kind, key) = target else { return None };
+    node.key_for(shard, &node.namespace().actor_id(kind, key).ok()?)
 }
 
 async fn reached(

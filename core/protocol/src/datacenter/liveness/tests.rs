@@ -201,3 +201,45 @@ proptest! {
         }
     }
 }
+
+/// The control plane was set up anew and counts from the beginning. While a watch lives, a listing that seems older is an old
+/// one; without one it is all there is.
+///
+/// Proves: R389
+#[test]
+fn without_a_watch_a_listing_replaces_what_was_known() {
+    let mut merged = DataCenterLiveness::new(STALE_AFTER);
+    merged.handle(Millis(0), listed(90, &[record("a", 80), record("b", 90)]));
+    let mut replaced = merged.clone();
+    let anew = [record("a", 2)];
+    merged.handle(Millis(POLL), listed(2, &anew));
+    assert_eq!(active(&merged), ["a", "b"], "it merges");
+    let event = LivenessEvent::Replaced { revision: Revision(2), records: anew.to_vec() };
+    replaced.handle(Millis(POLL), event);
+    assert_eq!(active(&replaced), ["a"]);
+    assert_eq!(replaced.known().map(|(record, _)| record.version.0).collect::<Vec<_>>(), [2]);
+    let event =
+        LivenessEvent::Replaced { revision: Revision(3), records: vec![record("a", 3), record("b", 1)] };
+    replaced.handle(Millis(2 * POLL), event);
+    assert_eq!(active(&replaced), ["b", "a"]);
+}
+
+/// Whoever lists again at the time that `next_end` names finds the lease ended, and not a moment before.
+#[test]
+fn the_end_of_a_lease_is_foreseen() {
+    let mut liveness = DataCenterLiveness::new(STALE_AFTER);
+    assert_eq!(liveness.next_end(), None);
+    liveness.handle(Millis(0), listed(1, &[record("a", 1)]));
+    for step in 1..=3 {
+        assert_eq!(liveness.next_end(), Some(times::observer_wait(TTL)));
+        liveness.handle(Millis(step * POLL), listed(1, &[record("a", 1)]));
+    }
+    liveness.handle(Millis(3 * POLL + 1), LivenessEvent::Unanswered);
+    assert_eq!(liveness.next_end(), None, "nobody's time runs");
+    liveness.handle(Millis(4 * POLL), listed(1, &[record("a", 1)]));
+    let end = liveness.next_end().unwrap();
+    liveness.handle(end - Millis(1), listed(1, &[record("a", 1)]));
+    assert_eq!(active(&liveness), ["a"]);
+    liveness.handle(end, listed(1, &[record("a", 1)]));
+    assert_eq!((active(&liveness).len(), liveness.next_end()), (0, None));
+}

@@ -129,12 +129,13 @@ impl<J> HostedShard<J> {
         }
     }
 
-    pub(super) fn on_parcels_acked(&mut self, at: Moment, move_id: u64, out: &mut Out<J>) {
+    /// The target has the state, or will not have it: then there is nothing to wait for and the shard moves cold.
+    pub(super) fn on_parcels_sent(&mut self, at: Moment, move_id: u64, acked: bool, out: &mut Out<J>) {
         if let HostState::Draining(drain) = self.state
             && drain.move_id == move_id
             && drain.parcels_until.is_some()
         {
-            self.transfer(at, drain, true, out);
+            self.transfer(at, drain, acked, out);
         }
     }
 

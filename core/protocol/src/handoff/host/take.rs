@@ -11,7 +11,13 @@ impl<J> HostedShard<J> {
     // ---- claims ----
 
     pub(super) fn on_asked(&mut self, at: Moment, out: &mut Out<J>) {
-        match self.state {
+        let state = self.state;
+        match state {
+            HostState::Absent if self.may_have_come() => {
+                self.state = HostState::Probing;
+                out.push(HostAction::LookUp);
+            }
+            HostState::Probing if self.parcels.is_some_and(|parcels| parcels.arrived) => {}
             HostState::Absent | HostState::Probing => {
                 let claim = Assertion::Claim { since: at.now, unanswered: 0, again_at: None };
                 self.state = HostState::Reasserting(claim);
@@ -24,6 +30,13 @@ impl<J> HostedShard<J> {
             // Whoever asked is told once it is known.
             HostState::Reasserting(_) | HostState::Draining(_) | HostState::Transferring(_) => {}
         }
+    }
+
+    /// State has come ahead, so the record may name us already: a claim would write over the word that it came along. One look
+    /// is enough.
+    fn may_have_come(&mut self) -> bool {
+        let parcels = self.parcels.as_mut().filter(|parcels| parcels.arrived);
+        parcels.is_some_and(|parcels| !core::mem::replace(&mut parcels.looked, true))
     }
 
     pub(super) fn on_claimed(&mut self, at: Moment, outcome: ClaimOutcome, out: &mut Out<J>) {
@@ -214,7 +227,7 @@ impl<J> HostedShard<J> {
         if accept {
             self.forget_parcels(out);
             let keep_until = at.now + self.limits.parcel_keep;
-            self.parcels = Some(Parcels { move_id, arrived: false, keep_until });
+            self.parcels = Some(Parcels { move_id, arrived: false, looked: false, keep_until });
         }
         out.push(HostAction::AnswerOffer { to, move_id, accept });
     }

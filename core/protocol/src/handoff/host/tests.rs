@@ -401,6 +401,28 @@ fn state_goes_ahead_and_is_taken_over_only_for_the_move_that_the_record_names() 
 }
 
 #[test]
+fn a_node_that_is_asked_for_a_shard_whose_state_it_has_looks_at_the_record_before_it_claims() {
+    let with_parcels = || {
+        let mut target = new();
+        target.handle(NOW, HostEvent::Offered { from: OTHER, move_id: 9, bytes: 0 });
+        target.handle(NOW, HostEvent::ParcelsArrived { move_id: 9 });
+        assert_eq!(target.handle(NOW, HostEvent::Asked)[0], HostAction::LookUp);
+        assert!(target.handle(NOW, HostEvent::Asked).is_empty(), "the answer is on its way");
+        target
+    };
+    let mut target = with_parcels();
+    let moved = Some(Move { id: 9, from: OTHER, state: true });
+    target.handle(NOW, HostEvent::LookedUp(Some(Owned { moved, ..owned(ME, 6, 6) })));
+    let actions = target.handle(NOW, HostEvent::Seen(owned(ME, 7, 6)));
+    assert_eq!(actions[0], HostAction::InstallParcels { move_id: 9 });
+
+    let mut target = with_parcels();
+    let actions = target.handle(NOW, HostEvent::LookedUp(None));
+    assert!(actions.contains(&HostAction::Answer(None)));
+    assert_eq!(target.handle(NOW, HostEvent::Asked)[0], HostAction::Claim, "one look is enough");
+}
+
+#[test]
 fn too_much_state_or_slow_parcels_move_the_shard_cold() {
     let cold = |actions: &[HostAction<u32>]| {
         matches!(actions[0], HostAction::Transfer { moved: Move { state: false, .. }, .. })
@@ -410,6 +432,12 @@ fn too_much_state_or_slow_parcels_move_the_shard_cold() {
     let mut host = draining(vec![]);
     host.handle(NOW, HostEvent::Stopped { move_id: 9, state: Some(1) });
     assert!(cold(&host.handle(at(1_000), HostEvent::WokeUp)));
+    let mut host = draining(vec![]);
+    host.handle(NOW, HostEvent::Stopped { move_id: 9, state: Some(1) });
+    assert!(
+        cold(&host.handle(NOW, HostEvent::ParcelsRefused { move_id: 9 })),
+        "there is nothing to wait for"
+    );
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::call::{Queue, UnknownMessage};
 pub(in super::super) struct OwnedHead {
     ttl: Option<u32>,
     flags: MessageFlags,
-    numbers: (u8, u16, u16, u16, u64),
+    numbers: (u8, u16, u64, u16, u64),
     key: String,
     trace: Option<TraceContext>,
     chain: Vec<u64>,
@@ -103,7 +103,7 @@ pub(in super::super) fn head() -> impl Strategy<Value = OwnedHead> {
     (
         option::of(0..NO_TTL),
         flags,
-        any::<(u8, u16, u16, u16, u64)>(),
+        any::<(u8, u16, u64, u16, u64)>(),
         key,
         option::of(trace),
         vec(any::<u64>(), 0..9),
@@ -119,7 +119,7 @@ pub(in super::super) fn head() -> impl Strategy<Value = OwnedHead> {
 }
 
 fn plain() -> impl Strategy<Value = Frame<'static>> {
-    let shard = || any::<(u16, u16)>().prop_map(|(kind, number)| ShardRef { kind, number });
+    let shard = || any::<(u16, u64)>().prop_map(|(kind, number)| ShardRef { kind, number });
     let generation = || any::<u64>().prop_map(Generation::new);
     let hint = || {
         (any::<u64>(), generation())

@@ -19,7 +19,7 @@ fn head() -> Head<'static> {
         ttl: Some(Millis(0x0102_0304)),
         flags: MessageFlags::ALWAYS_INTERLEAVE,
         codec: CodecId::JSON,
-        shard: ShardRef { kind: 0x0506, number: 0x0708 },
+        shard: ShardRef { kind: 0x0506, number: 0x2122_2324_2526_2728 },
         message: 0x090a,
         generation: Generation::new(0x1112_1314_1516_1718),
         key: KeyText::new("ann").unwrap(),
@@ -36,8 +36,8 @@ fn call() -> CorrelationId {
 const CALL: [u8; 8] = [0xc2, 0xc1, 0xb4, 0xb3, 0xb2, 0xb1, 0xa2, 0xa1];
 
 #[rustfmt::skip]
-const HEAD: [u8; 26] = [
-    4, 3, 2, 1,  3, 0,  2,  0,  6, 5, 8, 7,  0x0a, 9,
+const HEAD: [u8; 32] = [
+    4, 3, 2, 1,  3, 0,  2,  0,  6, 5,  0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21,  0x0a, 9,
     0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11,  3, b'a', b'n', b'n',
 ];
 
@@ -73,7 +73,7 @@ fn the_small_frames_have_these_bytes() {
     let shard = ShardRef { kind: 1, number: 2 };
     let generation = Generation::new(3);
     let hint = Hint { owner: NodeId::new(4), generation: Generation::new(5) };
-    let at = [1, 0, 2, 0, 3, 0, 0, 0, 0, 0, 0, 0];
+    let at = [1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0];
     let there = [4, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0];
     let service = Frame::Service { call: call(), ttl: Millis(6), service: 7, payload: &[8] };
     let timeout = CallError::Timeout { started: true };
@@ -83,7 +83,7 @@ fn the_small_frames_have_these_bytes() {
         (Frame::Settle { shard, generation }, [&[7][..], &at].concat()),
         (Frame::Settled { shard, generation, hint: None }, [&[8][..], &at, &[0]].concat()),
         (Frame::Settled { shard, generation, hint: Some(hint) }, [&[8][..], &at, &[1], &there].concat()),
-        (Frame::Notice { shard, hint }, [&[9][..], &at[..4], &there].concat()),
+        (Frame::Notice { shard, hint }, [&[9][..], &at[..10], &there].concat()),
         (Frame::Bye, [10].to_vec()),
         (Frame::ByeAck, [11].to_vec()),
         (Frame::Envelope(b"env"), b"\x0cenv".to_vec()),
@@ -147,9 +147,9 @@ fn unknown_bits_and_reasons_are_refused() {
     assert_eq!(Frame::decode(&tell_with(4, 16)), Err(UnknownFlags { bits: 16 }.into()));
     assert_eq!(Frame::decode(&tell_with(4, 2)), malformed(FramePart::Head), "interleave without read only");
     assert_eq!(Frame::decode(&tell_with(7, 4)), malformed(FramePart::Head), "an extra that nobody knows");
-    assert_eq!(Frame::decode(&tell_with(23, 0xff)), malformed(FramePart::Key), "not UTF-8");
+    assert_eq!(Frame::decode(&tell_with(29, 0xff)), malformed(FramePart::Key), "not UTF-8");
     assert_eq!(Frame::decode(&[&[6, 4, 2][..], &HEAD].concat()), malformed(FramePart::Head));
-    assert_eq!(Frame::decode(&[&[8][..], &[0; 12], &[2]].concat()), malformed(FramePart::Shard));
+    assert_eq!(Frame::decode(&[&[8][..], &[0; 18], &[2]].concat()), malformed(FramePart::Shard));
     let endless = [&[15][..], &CALL, &[255, 255, 255, 255, 0, 0]].concat();
     assert_eq!(Frame::decode(&endless), malformed(FramePart::Head));
 }

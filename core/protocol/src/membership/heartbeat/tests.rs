@@ -108,7 +108,7 @@ fn a_node_that_others_vouch_for_is_not_reported() {
             bench.now.since(*at) <= Millis(500) && matches!(action, HeartbeatAction::AskProbe { .. })
         });
         if is_asked {
-            bench.take(HeartbeatEvent::ProbeAnswered { subject: node(3) });
+            bench.take(HeartbeatEvent::ProbeAnswered { by: node(2), subject: node(3) });
         }
     }
     assert_eq!(bench.unreachable_at(3), []);
@@ -191,4 +191,29 @@ fn the_unreachable_stay_watched_when_the_ring_moves() {
     bench.take(HeartbeatEvent::Nodes { present: without, suspected: nodes([]) });
     assert!(bench.machine.watched().all(|watched| watched != node(100)), "the gone are not");
     assert_eq!(bench.machine.unreachable(), nodes([]));
+}
+
+#[test]
+fn whoever_is_present_is_answered_and_others_are_left_to_the_view() {
+    let mut bench = Bench::new(3);
+    assert_eq!(bench.take(HeartbeatEvent::Asked(node(2))), [HeartbeatAction::AnswerHeartbeat(node(2))]);
+    assert_eq!(bench.take(HeartbeatEvent::Asked(node(9))), [HeartbeatAction::StrangerAsks(node(9))]);
+}
+
+#[test]
+fn each_frame_is_a_sign_of_life_of_its_sender() {
+    let frames = [
+        MembershipFrame::Heartbeat,
+        MembershipFrame::HeartbeatAnswer,
+        MembershipFrame::ProbeRequest { subject: node(2) },
+        MembershipFrame::ProbeAnswer { subject: node(2) },
+        MembershipFrame::Gone,
+    ];
+    for frame in frames {
+        let mut bench = Bench::new(3);
+        bench.run(30_000, |id| id != node(3));
+        assert_eq!(bench.machine.unreachable(), nodes([3]));
+        let actions = bench.take(HeartbeatEvent::of_frame(node(3), &frame));
+        assert!(actions.contains(&HeartbeatAction::ReachableAgain(node(3))), "{frame:?}");
+    }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::membership::samples::info;
-use crate::membership::{Delta, Digest, MemberWord};
+use crate::membership::{Delta, Digest, MemberWord, MembershipFrame};
 
 fn node(id: u64) -> NodeId {
     NodeId::new(id)
@@ -119,15 +119,50 @@ fn a_join_is_answered_with_the_view_and_only_for_oneself() {
 #[test]
 fn only_the_end_of_a_session_makes_a_member_down() {
     let mut machine = among(3);
-    for second in 1..60 {
-        machine.handle(Millis(second * 250), MembershipEvent::Wake { random: second });
-    }
+    machine.handle(Millis(15_000), MembershipEvent::Unreachable(BTreeSet::from([node(3)])));
     assert!(machine.is_suspect(node(3)));
     assert_eq!(status_of(&machine, 3), Some(MemberStatus::Up));
     let actions = machine.handle(Millis(20_000), MembershipEvent::SessionEnded(node(3)));
     assert!(actions.iter().any(|action| {
         matches!(action, MembershipAction::Publish(MemberEvent::MemberDowned(member)) if member.id() == node(3))
     }));
+}
+
+/// Proves: R137
+#[test]
+fn each_second_one_peer_hears_of_the_view_and_chance_says_which() {
+    let mut machine = among(5);
+    let mut heard = BTreeSet::new();
+    for second in 1..40 {
+        let actions =
+            machine.handle(Millis(second * 1_000), MembershipEvent::Wake { random: second * 8 + 3 });
+        let to: Vec<NodeId> = actions
+            .iter()
+            .filter_map(|action| match action {
+                MembershipAction::Send { to, frame: MembershipFrame::Digest(_) } => Some(*to),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(to.len(), 1, "in second {second}");
+        heard.extend(to);
+    }
+    assert_eq!(heard, (2..=5).map(node).collect());
+}
+
+#[test]
+fn whom_the_heartbeats_lost_counts_only_while_present() {
+    let mut machine = among(3);
+    let lost = BTreeSet::from([node(3), node(7)]);
+    let actions = machine.handle(Millis(1), MembershipEvent::Unreachable(lost));
+    assert_eq!((machine.is_suspect(node(3)), machine.is_suspect(node(7))), (true, false));
+    let watched = actions.iter().find_map(|action| match action {
+        MembershipAction::Watch { present, suspected } => Some((present.clone(), suspected.clone())),
+        _ => None,
+    });
+    let expected = (BTreeSet::from([node(1), node(2), node(3)]), BTreeSet::from([node(3)]));
+    assert_eq!(watched, Some(expected));
+    machine.handle(Millis(2), MembershipEvent::SessionEnded(node(3)));
+    assert!(!machine.is_suspect(node(3)), "it is down, and nobody watches it any more");
 }
 
 #[test]
@@ -265,7 +300,7 @@ fn any_event() -> impl Strategy<Value = MembershipEvent> {
         1 => id().prop_map(|id| MembershipEvent::Announced(info(id))),
         1 => (2..5u64).prop_map(|id| MembershipEvent::SessionEnded(node(id))),
         4 => (id(), frame).prop_map(|(from, frame)| received(from, frame)),
-        1 => id().prop_map(|id| MembershipEvent::Traffic(node(id))),
+        1 => id().prop_map(|id| MembershipEvent::Unreachable(BTreeSet::from([node(id)]))),
         1 => Just(MembershipEvent::LeaveRequested),
         1 => Just(MembershipEvent::HandedOff),
     ]

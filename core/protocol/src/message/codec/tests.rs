@@ -157,7 +157,7 @@ proptest! {
         }
     }
 
-    /// Proves: R103, R104, R108
+    /// Proves: R103, R104, R108, R466
     #[test]
     fn values_survive_both_codecs(value in deposit()) {
         for codec in BOTH {

@@ -102,6 +102,13 @@ fn a_connection_joins_the_seats_that_both_sides_mean() {
 }
 
 #[test]
+fn two_clients_have_nothing_to_say_to_each_other() {
+    let client = |id| Hello { kind: PeerKind::Client, ..hello(id) };
+    assert_eq!(negotiate(&client(1), &client(2)).unwrap_err().reason, RefusalReason::Kind);
+    assert_eq!(negotiate(&client(1), &hello(2)), Ok(3));
+}
+
+#[test]
 fn a_kind_of_peer_from_the_future_is_refused() {
     let theirs = Hello { kind: PeerKind::Other(7), ..hello(2) };
     assert_eq!(negotiate(&hello(1), &theirs).unwrap_err().reason, RefusalReason::Kind);

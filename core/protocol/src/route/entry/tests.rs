@@ -244,10 +244,49 @@ fn who_leaves_is_settled_first() {
     assert!(unused.is_clear_of(A));
 }
 
+/// A message kept coming back, so the route pauses before it goes to A once more; meanwhile A leaves.
+#[test]
+fn a_pause_does_not_end_at_a_node_that_has_left_meanwhile() {
+    let mut entry = opened(true);
+    let mut now = 1;
+    let pause = loop {
+        at(&mut entry, now, back(A, 1));
+        match at(&mut entry, now, settled(A, 5, Some(hint(A, 5)))).as_slice() {
+            [RouteAction::Deliver { .. }] => now += 1,
+            [RouteAction::LookUp, RouteAction::WakeAt(at)] => break at.0,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(entry.state(), waiting(5, Some(A)));
+    assert!(entry.is_clear_of(A));
+    assert_eq!(at(&mut entry, now, RouteEvent::Bye(A)), [RouteAction::LookUp, wake(now + 50)]);
+    assert_eq!(at(&mut entry, pause, RouteEvent::WokeUp), [wake(now + 50)]);
+    assert_eq!(entry.state(), waiting(5, None), "whoever has heard that nothing goes to A any more was told the truth");
+    assert_eq!(at(&mut entry, pause, RouteEvent::LookedUp(Some(hint(B, 6)))), [deliver(B, 6, 1)]);
+}
+
 #[test]
 fn the_short_way_is_open_only_while_nothing_waits() {
     let mut entry = opened(false);
     assert_eq!(entry.direct(), Some(hint(A, 5)));
     assert_eq!(at(&mut entry, 1, RouteEvent::Learn(hint(B, 6)))[0], settle(A, 5), "it counts as sent");
     assert_eq!(entry.direct(), None);
+}
+
+#[test]
+fn an_entry_is_forgotten_only_while_nothing_waits_and_nothing_of_ours_is_out() {
+    assert!(Entry::default().may_be_forgotten());
+    assert!(opened(false).may_be_forgotten());
+    let mut entry = opened(true);
+    assert!(!entry.may_be_forgotten(), "a message may still come back");
+    at(&mut entry, 1, RouteEvent::Bye(A));
+    assert!(!entry.may_be_forgotten(), "as long as A has not settled");
+    at(&mut entry, 2, settled(A, 5, Some(hint(A, 5))));
+    assert_eq!(entry.state(), open(A, 5));
+    assert!(entry.may_be_forgotten());
+    assert_eq!(entry.direct(), Some(hint(A, 5)));
+    assert!(!entry.may_be_forgotten(), "it was used again");
+    let mut waiting = Entry::default();
+    send(&mut waiting, 0, 1);
+    assert!(!waiting.may_be_forgotten());
 }

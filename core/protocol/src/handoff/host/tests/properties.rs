@@ -91,7 +91,8 @@ impl Shell {
     fn take(&mut self, which: impl Fn(&Job<u32>) -> bool) {
         let taken: Vec<_> = self.inbox.extract_if(.., |job| which(job)).collect();
         for job in taken {
-            if !job.orphan {
+            // What belongs to running work has no order among the others of its lane, neither coming nor going.
+            if !job.orphan && !job.inner {
                 self.refused.push(job.lane);
             }
             self.end(&job);

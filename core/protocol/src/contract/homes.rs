@@ -1,0 +1,50 @@
+//! Which datacenter an actor was placed in.
+
+use alloc::boxed::Box;
+
+use async_trait::async_trait;
+
+use super::DirectoryError;
+use crate::datacenter::DataCenterId;
+use crate::identity::ActorId;
+
+/// Remembers the datacenters of actors that were placed on purpose; it outlives their activations, so that such an actor does
+/// not come to life a second time elsewhere.
+///
+/// Each datacenter has its own, in its directory's store. An actor that is placed abroad has a record on both sides, saying
+/// the same.
+///
+/// # Every implementation
+///
+/// - *no_record_is_none*: an actor that nobody placed has no home record, and that is no error.
+/// - *home_is_settled_once*: the first to settle a home wins; everybody after it is told which one stands.
+/// - *settling_has_one_winner*: also if several settle at the same time.
+/// - *forget_names_its_home*: a home is forgotten only if it is the one named; then it can be settled anew.
+/// - *homes_are_apart*: what happens to one actor's record is not seen in another's.
+/// - *home_record_is_json*: people can read what the store holds.
+/// - *homes_are_cancel_safe*: a dropped future may or may not have written, now or later; it corrupts nothing.
+#[async_trait]
+pub trait Homes: Send + Sync + 'static {
+    /// The datacenter that `actor` was placed in; `None` if nobody said.
+    ///
+    /// # Errors
+    ///
+    /// It could not be found out; the actor may have a home record.
+    async fn home_of(&self, actor: &ActorId) -> Result<Option<DataCenterId>, DirectoryError>;
+
+    /// Says that `actor` lives in `home`, unless somebody has said otherwise; answers the home that stands. May be repeated.
+    ///
+    /// # Errors
+    ///
+    /// - `Unavailable`: nothing was written.
+    /// - `Unknown`: it may be written now or later.
+    async fn settle_home(&self, actor: &ActorId, home: &DataCenterId)
+    -> Result<DataCenterId, DirectoryError>;
+
+    /// Takes back that `actor` lives in `home`; whether that stood there. For placements that certainly came to nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`settle_home`](Self::settle_home).
+    async fn forget_home(&self, actor: &ActorId, home: &DataCenterId) -> Result<bool, DirectoryError>;
+}

@@ -1,0 +1,102 @@
+//! The slots of one kind on one arbiter, by shard: a shard that moves costs what it has, not what all have. The slots of a kind
+//! of single actors stand in one table, where each is found by its hash.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use archipelago_protocol::placement::{KindLayout, ShardCount};
+use hashbrown::HashTable;
+
+use super::slot::Slot;
+use crate::message::VirtualActor;
+
+/// The slots of one kind.
+pub(super) struct Slots<A: VirtualActor> {
+    tables: Box<[Table<A>]>,
+    /// None if every actor is a part of its own.
+    shards: Option<ShardCount>,
+    count: Cell<usize>,
+}
+
+/// The slots of one part, by the hash of their actors.
+type Table<A> = RefCell<HashTable<Rc<Slot<A>>>>;
+
+impl<A: VirtualActor> Slots<A> {
+    pub(super) fn new(layout: KindLayout) -> Self {
+        let shards = layout.shards();
+        let tables = (0..shards.map_or(1, ShardCount::get)).map(|_| RefCell::default()).collect();
+        Self { tables, shards, count: Cell::new(0) }
+    }
+
+    #[inline]
+    pub(super) fn find(&self, hash: u64, wanted: &str) -> Option<Rc<Slot<A>>> {
+        let slots = self.table(hash)?.borrow();
+        slots
+            .find(spread(hash), |slot| {
+                let key = slot.id.key().as_str();
+                // A ref that has been used before shares its key with the slot.
+                std::ptr::eq(key, wanted) || key == wanted
+            })
+            .cloned()
+    }
+
+    /// Adds a slot that is not there.
+    pub(super) fn insert(&self, slot: &Rc<Slot<A>>) {
+        let Some(table) = self.table(slot.hash) else { return };
+        table.borrow_mut().insert_unique(spread(slot.hash), Rc::clone(slot), |slot| spread(slot.hash));
+        self.count.set(self.count.get() + 1);
+    }
+
+    /// Removes a slot; false if it was not there.
+    pub(super) fn remove(&self, slot: &Rc<Slot<A>>) -> bool {
+        let Some(table) = self.table(slot.hash) else { return false };
+        let mut table = table.borrow_mut();
+        let Ok(found) = table.find_entry(spread(slot.hash), |known| Rc::ptr_eq(known, slot)) else {
+            return false;
+        };
+        found.remove();
+        if table.is_empty() {
+            // A shard that has gone leaves no memory behind.
+            *table = HashTable::new();
+        }
+        self.count.set(self.count.get() - 1);
+        true
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.count.get()
+    }
+
+    /// Those of one part of the kind.
+    pub(super) fn of_shard(&self, shard: u64) -> Vec<Rc<Slot<A>>> {
+        let place = if self.shards.is_some() { usize::try_from(shard).ok() } else { Some(0) };
+        let Some(table) = place.and_then(|place| self.tables.get(place)) else { return Vec::new() };
+        let table = table.borrow();
+        if self.shards.is_some() {
+            return table.iter().cloned().collect();
+        }
+        table.iter_hash(spread(shard)).filter(|slot| slot.hash == shard).cloned().collect()
+    }
+
+    pub(super) fn all(&self) -> Vec<Rc<Slot<A>>> {
+        self.tables.iter().flat_map(|table| table.borrow().iter().cloned().collect::<Vec<_>>()).collect()
+    }
+
+    /// Forgets all; how many there were.
+    pub(super) fn clear(&self) -> usize {
+        self.tables.iter().for_each(|table| drop(table.take()));
+        self.count.replace(0)
+    }
+
+    #[inline]
+    fn table(&self, hash: u64) -> Option<&Table<A>> {
+        let place = self.shards.map_or(0, |shards| shards.shard_of(hash));
+        self.tables.get(usize::try_from(place).ok()?)
+    }
+}
+
+/// The hash by which a table finds its slots. All of one shard have the same lowest bits, which are those that a table counts on
+/// to differ.
+const fn spread(hash: u64) -> u64 {
+    hash.rotate_left(32)
+}

@@ -1,0 +1,119 @@
+//! The actor that asks the others whether they are there. Every decision is [`HeartbeatMachine`]'s.
+//!
+//! [`GossipActor`] tells it whom to watch and hears from it who does not answer. Both live on the control arbiter and speak over
+//! the control lanes, so no message of the application stands in their way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
+use archipelago_protocol::identity::{NodeAddress, NodeId};
+use archipelago_protocol::membership::{HeartbeatAction, HeartbeatEvent, HeartbeatMachine, MembershipFrame};
+use archipelago_protocol::time::Millis;
+
+use super::gossip::{GossipActor, Hear, Silent};
+use super::speaking::speak;
+use crate::node::NodeShared;
+
+// ---- messages ----
+
+/// Whom to watch.
+pub(super) struct Watch {
+    pub(super) present: BTreeMap<NodeId, NodeAddress>,
+    pub(super) suspected: BTreeSet<NodeId>,
+}
+
+/// Something came from another node.
+pub(super) struct Sign(pub(super) HeartbeatEvent);
+
+impl Message for Watch {
+    type Result = ();
+}
+
+impl Message for Sign {
+    type Result = ();
+}
+
+// ---- state ----
+
+/// Beats the other nodes, and notices who falls silent.
+pub(crate) struct HeartbeatActor {
+    node: Arc<NodeShared>,
+    gossip: Addr<GossipActor>,
+    machine: HeartbeatMachine,
+    addresses: BTreeMap<NodeId, NodeAddress>,
+    wake: Option<SpawnHandle>,
+}
+
+impl HeartbeatActor {
+    pub(super) fn new(node: Arc<NodeShared>, gossip: Addr<GossipActor>) -> Self {
+        let (now, settings) = (node.env().now(), node.settings().membership.heartbeat);
+        let machine = HeartbeatMachine::new(now, node.id(), settings);
+        Self { node, gossip, machine, addresses: BTreeMap::new(), wake: None }
+    }
+
+    fn apply(&mut self, event: HeartbeatEvent, ctx: &mut Context<Self>) {
+        for action in self.machine.handle(self.node.env().now(), event) {
+            if let Some((to, frame)) = action.frame() {
+                self.say(to, frame);
+                continue;
+            }
+            match action {
+                HeartbeatAction::WakeAt(at) => self.wake_at(at, ctx),
+                HeartbeatAction::StrangerAsks(from) => {
+                    self.gossip.do_send(Hear { from, frame: MembershipFrame::Heartbeat });
+                }
+                // Who is silent has changed.
+                _ => self.gossip.do_send(Silent(self.machine.unreachable())),
+            }
+        }
+    }
+
+    /// Only to those present: their addresses are known.
+    fn say(&self, to: NodeId, frame: MembershipFrame) {
+        if let Some(address) = self.addresses.get(&to) {
+            speak(&self.node, address.clone(), Some(to), frame);
+        }
+    }
+
+    fn wake_at(&mut self, at: Millis, ctx: &mut Context<Self>) {
+        if let Some(earlier) = self.wake.take() {
+            ctx.cancel_future(earlier);
+        }
+        let env = self.node.env();
+        let sleep = env.sleep(at.since(env.now()));
+        self.wake = Some(ctx.spawn(sleep.into_actor(self).map(|(), heartbeat, ctx| {
+            heartbeat.wake = None;
+            let random = heartbeat.node.env().random();
+            heartbeat.apply(HeartbeatEvent::Wake { random }, ctx);
+        })));
+    }
+}
+
+impl Actor for HeartbeatActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Context<Self>) {
+        ctx.set_mailbox_capacity(super::MAILBOX);
+    }
+}
+
+// ---- handlers ----
+
+impl Handler<Watch> for HeartbeatActor {
+    type Result = ();
+
+    fn handle(&mut self, Watch { present, suspected }: Watch, ctx: &mut Context<Self>) {
+        self.addresses = present;
+        let present = self.addresses.keys().copied().collect();
+        self.apply(HeartbeatEvent::Nodes { present, suspected }, ctx);
+    }
+}
+
+impl Handler<Sign> for HeartbeatActor {
+    type Result = ();
+
+    fn handle(&mut self, Sign(event): Sign, ctx: &mut Context<Self>) {
+        self.apply(event, ctx);
+    }
+}

@@ -1,0 +1,142 @@
+//! Finding out in which datacenter a virtual actor lives.
+
+use std::sync::Arc;
+
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::datacenter::{
+    ChooseDataCenter, DataCenterCandidate, DataCenterId, DataCenterState, Discovered, MapEntry, OnStale,
+    WantedDataCenter,
+};
+use archipelago_protocol::link::Hint;
+use archipelago_protocol::time::Millis;
+
+use super::ask::{ask_any, may_place, reached, unreachable};
+use super::reach::Reach;
+use super::searches::{FarPlace, Sought, search};
+use crate::catalog::Target;
+use crate::env::within;
+use crate::node::NodeShared;
+use crate::remote::{Shard, ShardPlace, Subject, WhereIs, Whereabouts, where_is};
+
+/// Where an actor lives.
+pub(super) enum Located {
+    /// In this datacenter, or nowhere yet.
+    Home,
+    /// In another one, in this shard, which was last served there.
+    Abroad { shard: Shard, hint: Option<Hint> },
+}
+
+/// Finds out where the actor of a kind lives, until `until`.
+///
+/// # Errors
+///
+/// [`CallError::Unreachable`] if it belongs to a datacenter that does not answer, or the map may not be used.
+pub(super) async fn locate(
+    node: &Arc<NodeShared>,
+    kind: u32,
+    target: &Target,
+    until: Millis,
+) -> Result<Located, CallError> {
+    match node.kinds().get(kind as usize).map(|kind| kind.reach()) {
+        Some(Reach::Discover) => discover(node, kind, target, until).await,
+        Some(Reach::Home(policy)) => {
+            let home = home_of(node, &**policy, target)?;
+            settle(node, kind, target, home, until).await
+        }
+        Some(Reach::Local) | None => Ok(Located::Home),
+    }
+}
+
+/// At home first; then wherever it is active; else at home again, never abroad.
+async fn discover(
+    node: &Arc<NodeShared>,
+    kind: u32,
+    target: &Target,
+    until: Millis,
+) -> Result<Located, CallError> {
+    let subject = Subject::of_actor(&target.id);
+    let question = WhereIs { subject, place: false, live: true, relayed: false };
+    let limit = until.since(node.env().now());
+    let here = within(node.env(), limit, where_is(node, &question)).await;
+    match here.unwrap_or(Err(CallError::Timeout { started: false })) {
+        Ok(Whereabouts::Shard(place)) if place.live => return Ok(Located::Home),
+        Ok(Whereabouts::Shard(ShardPlace { home: Some(home), .. })) => {
+            return settle(node, kind, target, home, until).await;
+        }
+        Ok(_) => {}
+        // The search goes on; if nobody has it, the way at home will show what is wrong there.
+        Err(error) => {
+            tracing::debug!(actor = %target.id, %error, "its own datacenter cannot say where it is")
+        }
+    }
+    match search(node, Sought::Actor(target.id.clone()), until).await? {
+        Discovered::Found { datacenter, place: FarPlace::Shard(place) } => {
+            Ok(abroad(node, kind, &datacenter, &place).await)
+        }
+        Discovered::Stale => Err(unreachable("the map of datacenters is out of date")),
+        Discovered::Full => Err(unreachable("too many searches are under way")),
+        Discovered::Found { .. } | Discovered::NotFound | Discovered::Unreachable { .. } => Ok(Located::Home),
+    }
+}
+
+/// The actor belongs to this datacenter, active or not.
+async fn settle(
+    node: &Arc<NodeShared>,
+    kind: u32,
+    target: &Target,
+    datacenter: DataCenterId,
+    until: Millis,
+) -> Result<Located, CallError> {
+    let map = node.datacenters().newest();
+    if map.is_own(&datacenter) {
+        return Ok(Located::Home);
+    }
+    let entry = map.get(&datacenter).filter(|entry| entry.may_be_asked());
+    let entry = entry.ok_or_else(|| unreachable(datacenter.as_str()))?;
+    if map.stale && node.settings().discovery.on_stale == OnStale::Fail {
+        return Err(unreachable("the map of datacenters is out of date"));
+    }
+    let subject = Subject::of_actor(&target.id);
+    let question = WhereIs { subject, place: may_place(entry), live: false, relayed: false };
+    match ask_any(node, entry, &question, until).await {
+        Ok(Whereabouts::Shard(place)) => Ok(abroad(node, kind, &datacenter, &place).await),
+        Ok(_) => Err(CallError::UnknownKind { kind: target.id.kind().as_str().into() }),
+        Err(error) => {
+            tracing::debug!(%datacenter, %error, "the datacenter of an actor does not answer");
+            Err(unreachable(datacenter.as_str()))
+        }
+    }
+}
+
+async fn abroad(node: &Arc<NodeShared>, kind: u32, datacenter: &DataCenterId, place: &ShardPlace) -> Located {
+    let shard = Shard { island: node.datacenters().island(datacenter), kind, number: place.number };
+    let hint = match &place.owner {
+        Some(owner) => reached(node, owner).await,
+        None => None,
+    };
+    Located::Abroad { shard, hint }
+}
+
+/// The datacenter that a policy names for an actor, among those that are active, our own included.
+fn home_of(
+    node: &NodeShared,
+    policy: &dyn ChooseDataCenter,
+    target: &Target,
+) -> Result<DataCenterId, CallError> {
+    let map = node.datacenters().newest();
+    let own = map.own.as_ref().and_then(|own| map.get(own));
+    let candidate = |entry: &'_ MapEntry| {
+        let trip = || node.searches().round_trip(entry.id());
+        let round_trip = if map.is_own(entry.id()) { Some(Millis::ZERO) } else { trip() };
+        (entry.clone(), round_trip)
+    };
+    let active = map.entries.iter().filter(|entry| entry.standing == DataCenterState::Active);
+    let candidates: Vec<_> = active.map(candidate).collect();
+    let candidates: Vec<_> = candidates
+        .iter()
+        .map(|(entry, round_trip)| DataCenterCandidate { info: &entry.info, round_trip: *round_trip })
+        .collect();
+    let asker = own.map(|entry| &entry.info);
+    let wanted = WantedDataCenter { actor: target.hash, asker, random: 0 };
+    policy.order(&wanted, &candidates).into_iter().next().ok_or_else(|| unreachable("none is active"))
+}

@@ -1,0 +1,311 @@
+//! Placing actors in a datacenter of the caller's choice.
+//!
+//! The home of the actor is written down in this datacenter first and then in the other, which settles a race in favour of
+//! whoever was first; only after that does the actor come to life. Both records outlive it, so it does not come to life
+//! elsewhere later. Everything that is said to the other side may be repeated, so an endpoint that does not answer is
+//! followed by the next.
+
+use std::sync::Arc;
+
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::contract::{DirectoryError, Homes};
+use archipelago_protocol::datacenter::{
+    DataCenterId, DataCenterMap, DataCenterState, DataCenterTarget, MapEntry, NoCandidate, TargetError,
+    endpoint_order,
+};
+use archipelago_protocol::identity::{ActorId, Kind};
+use archipelago_protocol::time::Millis;
+use metrics::counter;
+
+use super::words::{Answer, Word, say};
+use crate::arbiter::not_serving;
+use crate::catalog::Target;
+use crate::message::{AcceptedBy, VirtualActor};
+use crate::node::{Node, NodeShared};
+use crate::placement::{Found, address_of, seek};
+use crate::remote::{Shard, Spawned, Subject, WhereIs, Whereabouts, where_is};
+
+/// Why an actor was not placed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlaceError {
+    /// What was asked for is neither the id of a datacenter nor a selector of labels.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The node has no control plane, and so knows of no other datacenter.
+    #[error("the node has no control plane")]
+    NoControlPlane,
+    /// No datacenter takes the actor now. Nothing was written.
+    #[error(transparent)]
+    NoCandidate(#[from] NoCandidate),
+    /// The actor was placed in another datacenter before. Actors do not move between datacenters.
+    #[error("the actor lives in datacenter {datacenter}")]
+    HomedElsewhere {
+        /// Where it lives.
+        datacenter: DataCenterId,
+    },
+    /// The directory did not say, or did not take down, where the actor lives.
+    #[error("the home of the actor could not be settled: {0}")]
+    Homes(#[from] DirectoryError),
+    /// No endpoint of the datacenter took it. If one may have, the home of the actor stays written down: ask again.
+    #[error("no endpoint of datacenter {datacenter} took the actor: {last}")]
+    Unreachable {
+        /// The datacenter.
+        datacenter: DataCenterId,
+        /// What came of the last attempt.
+        last: CallError,
+    },
+    /// The message to the actor failed, after it was placed.
+    #[error(transparent)]
+    Call(#[from] CallError),
+}
+
+/// Where an actor was placed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PlacedActor {
+    /// The actor.
+    pub actor: ActorId,
+    /// Its datacenter.
+    pub datacenter: DataCenterId,
+    /// Where in it the actor lives, if it was brought to life.
+    pub spawned: Option<Spawned>,
+}
+
+impl Node {
+    /// Brings the virtual actor of a kind with a key to life in a datacenter: by its id, or in any that has these labels
+    /// (`tier=prod`, `tier=prod, latency=low`). It stays there: messages to it go there from then on, from everywhere.
+    ///
+    /// Which of several datacenters is chosen depends on the actor and on the map alone.
+    ///
+    /// # Errors
+    ///
+    /// [`PlaceError`]; an actor that lives elsewhere stays there.
+    pub async fn spawn_in(&self, target: &str, kind: &str, key: &str) -> Result<PlacedActor, PlaceError> {
+        place(self.shared(), target, kind, key, true).await
+    }
+
+    /// Sends a message to an actor in a datacenter, chosen as by [`spawn_in`](Self::spawn_in), and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`spawn_in`](Self::spawn_in), or why the message was not answered.
+    pub async fn send_in<A, M>(&self, target: &str, key: &str, message: M) -> Result<M::Result, PlaceError>
+    where
+        A: VirtualActor,
+        M: AcceptedBy<A>,
+    {
+        place(self.shared(), target, A::KIND, key, false).await?;
+        Ok(self.actor::<A>(key).send(message).await?)
+    }
+}
+
+/// Settles the home of an actor in one of the datacenters that fit, and wakes it there if asked.
+async fn place(
+    node: &Arc<NodeShared>,
+    target: &str,
+    kind: &str,
+    key: &str,
+    wake: bool,
+) -> Result<PlacedActor, PlaceError> {
+    let target: DataCenterTarget = target.parse()?;
+    let homes = node.homes().filter(|_| node.controller().is_some()).ok_or(PlaceError::NoControlPlane)?;
+    let actor = actor_id(node, kind, key)?;
+    let map = node.datacenters().newest();
+    let on_stale = node.settings().datacenter.stale_placement;
+    let mut candidates = target.candidates(&map, actor.stable_hash(), on_stale)?;
+    if let Some(home) = homes.home_of(&actor).await? {
+        candidates.retain(|entry| *entry.id() == home);
+        if candidates.is_empty() {
+            return Err(PlaceError::HomedElsewhere { datacenter: home });
+        }
+    }
+    not_live_here(node, &actor, &map, &candidates).await?;
+    let mut last = None;
+    for entry in candidates {
+        let placed = if map.is_own(entry.id()) {
+            place_at_home(node, &actor, entry.id(), wake).await
+        } else {
+            place_abroad(node, &actor, entry, wake).await
+        };
+        match placed {
+            Err(error @ PlaceError::Unreachable { .. }) => last = Some(error),
+            placed => {
+                let outcome = if placed.is_ok() { "placed" } else { "refused" };
+                counter!("archipelago_datacenter_placements_total", "outcome" => outcome).increment(1);
+                let spawned = placed?;
+                forget_place(node, &actor);
+                return Ok(PlacedActor { actor, datacenter: entry.id().clone(), spawned });
+            }
+        }
+    }
+    counter!("archipelago_datacenter_placements_total", "outcome" => "unreachable").increment(1);
+    Err(last.unwrap_or(PlaceError::NoControlPlane))
+}
+
+/// An actor that lives here stays here.
+async fn not_live_here(
+    node: &Arc<NodeShared>,
+    actor: &ActorId,
+    map: &DataCenterMap,
+    candidates: &[&MapEntry],
+) -> Result<(), PlaceError> {
+    let Some(own) = map.own.as_ref().filter(|own| !candidates.iter().any(|entry| entry.id() == *own)) else {
+        return Ok(());
+    };
+    let subject = Subject::of_actor(actor);
+    let question = WhereIs { subject, place: false, live: true, relayed: false };
+    match where_is(node, &question).await? {
+        Whereabouts::Shard(place) if place.live => {
+            Err(PlaceError::HomedElsewhere { datacenter: own.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What this node remembers of the actor's place may be older than its home record.
+fn forget_place(node: &NodeShared, actor: &ActorId) {
+    let target = Target { hash: actor.stable_hash(), id: actor.clone() };
+    let Some(kind) = node.kind_index(actor.kind()) else { return };
+    let arbiter = node.arbiter_of(kind, target.hash);
+    if let Err(error) = node.on_arbiter(arbiter, move |on| on.abroad().forget(&target)) {
+        tracing::debug!(%error, "an arbiter goes on with what it knew");
+    }
+}
+
+async fn place_at_home(
+    node: &Arc<NodeShared>,
+    actor: &ActorId,
+    own: &DataCenterId,
+    wake: bool,
+) -> Result<Option<Spawned>, PlaceError> {
+    match take_in(node, actor.kind().as_str(), actor.key().as_str(), own, wake).await? {
+        Answer::Elsewhere(datacenter) => Err(PlaceError::HomedElsewhere { datacenter }),
+        Answer::Placed(spawned) => Ok(spawned),
+        _ => Err(PlaceError::Call(CallError::Stopped)),
+    }
+}
+
+async fn place_abroad(
+    node: &Arc<NodeShared>,
+    actor: &ActorId,
+    entry: &MapEntry,
+    wake: bool,
+) -> Result<Option<Spawned>, PlaceError> {
+    let (homes, id) = (node.homes().ok_or(PlaceError::NoControlPlane)?, entry.id());
+    let settled = homes.settle_home(actor, id).await?;
+    if settled != *id {
+        return Err(PlaceError::HomedElsewhere { datacenter: settled });
+    }
+    let (kind, key) = (actor.kind().as_str().to_owned(), actor.key().as_str().to_owned());
+    let word = Word::Place { kind, key, datacenter: id.clone(), wake };
+    let (mut last, mut certain) = (not_serving("it has no endpoints"), true);
+    let until = node.env().now() + node.settings().call_timeout;
+    let mut left = entry.info.endpoints().len();
+    for address in endpoint_order(entry.info.endpoints(), node.env().random()) {
+        // Each of those that are left gets its share of the time.
+        let share = Millis(until.since(node.env().now()).0 / left.max(1) as u64);
+        left = left.saturating_sub(1);
+        match say(node, address.clone(), None, &word, share).await {
+            Ok(Answer::Placed(spawned)) => return Ok(spawned),
+            Ok(Answer::Elsewhere(datacenter)) => {
+                forget(homes, actor, id).await;
+                return Err(PlaceError::HomedElsewhere { datacenter });
+            }
+            Ok(other) => tracing::debug!(?other, "an answer to something else"),
+            Err(error) => {
+                tracing::debug!(%address, %error, "an endpoint did not take an actor");
+                // Whoever was reached may have written the home down, whatever came of it.
+                certain &= matches!(error, CallError::NoRoute { .. });
+                last = error;
+            }
+        }
+    }
+    if certain {
+        forget(homes, actor, id).await;
+    }
+    Err(PlaceError::Unreachable { datacenter: id.clone(), last })
+}
+
+/// Takes back what came to nothing. If that fails, too, the actor lives there from its first message on.
+async fn forget(homes: &Arc<dyn Homes>, actor: &ActorId, home: &DataCenterId) {
+    if let Err(error) = homes.forget_home(actor, home).await {
+        tracing::debug!(%actor, %error, "the home of an actor that was not placed stays written down");
+    }
+}
+
+/// Takes an actor in that somebody places in this datacenter.
+///
+/// # Errors
+///
+/// [`CallError::NotServing`] if it takes none now, and as [`Node::spawn_at`].
+pub(super) async fn take_in(
+    node: &Arc<NodeShared>,
+    kind: &str,
+    key: &str,
+    datacenter: &DataCenterId,
+    wake: bool,
+) -> Result<Answer, CallError> {
+    let own = node.settings().datacenter.info.id();
+    if own != datacenter {
+        return Err(not_serving(&format!("this is datacenter {own}, not {datacenter}")));
+    }
+    let homes = node.homes().ok_or_else(|| not_serving("the node keeps no homes"))?;
+    let actor = actor_id(node, kind, key)?;
+    let unsettled = |error: DirectoryError| not_serving(&error.to_string());
+    let home = match homes.home_of(&actor).await.map_err(unsettled)? {
+        Some(home) => home,
+        None => {
+            takes_new(node, own)?;
+            homes.settle_home(&actor, own).await.map_err(unsettled)?
+        }
+    };
+    if home != *own {
+        return Ok(Answer::Elsewhere(home));
+    }
+    if !wake {
+        return Ok(Answer::Placed(None));
+    }
+    bring_to_life(node, kind, key, &actor).await.map(|spawned| Answer::Placed(Some(spawned)))
+}
+
+fn takes_new(node: &NodeShared, own: &DataCenterId) -> Result<(), CallError> {
+    let standing = node.datacenters().newest().get(own).map(|entry| entry.standing);
+    match standing {
+        Some(DataCenterState::Draining | DataCenterState::Inactive) => {
+            Err(not_serving("the datacenter takes no new actors"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Brings an actor to life on whichever node of this datacenter owns it.
+async fn bring_to_life(
+    node: &Arc<NodeShared>,
+    kind: &str,
+    key: &str,
+    actor: &ActorId,
+) -> Result<Spawned, CallError> {
+    let unknown = || CallError::UnknownKind { kind: kind.into() };
+    let index = node.kind_index(actor.kind()).ok_or_else(unknown)?;
+    let shard: Shard = node.shard(index, actor.stable_hash());
+    let owned = node.key_for(shard, actor).ok_or_else(unknown)?;
+    let hint = match seek(node, shard, &owned).await {
+        Found::At(hint) => hint,
+        Found::OutOfReach(owner) => return Err(not_serving(&format!("node {owner} cannot be reached"))),
+        Found::NotYet | Found::Gone(_) => {
+            return Err(not_serving("no node has taken the shard yet"));
+        }
+    };
+    if hint.owner == node.id() {
+        return node.bring_to_life(kind, key).await;
+    }
+    let address = address_of(node, hint.owner).await;
+    let address = address.ok_or_else(|| not_serving(&format!("nobody says where node {} is", hint.owner)))?;
+    Node::of(Arc::clone(node)).spawn_at(&address, kind, key).await
+}
+
+fn actor_id(node: &NodeShared, kind: &str, key: &str) -> Result<ActorId, CallError> {
+    let unknown = |_| CallError::UnknownKind { kind: kind.into() };
+    Ok(node.namespace().actor_id_of(&Kind::new(kind).map_err(unknown)?, key)?)
+}

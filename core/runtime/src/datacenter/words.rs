@@ -1,0 +1,115 @@
+//! What nodes say to each other about datacenters: service requests over the control lane.
+
+use std::sync::Arc;
+
+use archipelago_protocol::call::CallError;
+use archipelago_protocol::datacenter::{DataCenterId, Snapshot};
+use archipelago_protocol::identity::{NodeAddress, NodeId};
+use archipelago_protocol::message::Codec;
+use archipelago_protocol::time::Millis;
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::controller::{AskMap, Hear, Want, Wanted};
+use super::placing::take_in;
+use crate::arbiter::not_serving;
+use crate::env::within;
+use crate::node::NodeShared;
+use crate::remote::{DATACENTERS, Spawned};
+
+/// Something that one node says to another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Word {
+    /// The leader shows how the datacenters stand.
+    Show(Snapshot),
+    /// A node that has heard nothing asks.
+    Ask,
+    /// The datacenter is to be drained.
+    Drain,
+    /// Another datacenter places an actor here.
+    Place {
+        kind: String,
+        key: String,
+        /// Where the asker believes this node to be.
+        datacenter: DataCenterId,
+        /// Whether the actor is to come to life at once.
+        wake: bool,
+    },
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Answer {
+    Heard,
+    Map(Option<Snapshot>),
+    /// Whether the datacenter drains now.
+    Draining(bool),
+    /// The actor has its home here, and lives there if that was asked for.
+    Placed(Option<Spawned>),
+    /// The actor was placed in another datacenter before.
+    Elsewhere(DataCenterId),
+}
+
+/// Says something to the node at `address`, within `limit`. With `to`, only to that node.
+///
+/// # Errors
+///
+/// What it answers, or why it could not be asked.
+pub(super) async fn say(
+    node: &Arc<NodeShared>,
+    address: NodeAddress,
+    to: Option<NodeId>,
+    word: &Word,
+    limit: Millis,
+) -> Result<Answer, CallError> {
+    let no_route = |reason: String| CallError::NoRoute { reason: reason.into() };
+    let (payload, until) = (encode(word)?, node.env().now() + limit);
+    let met = within(node.env(), limit, node.remoting().meet(address)).await;
+    let peer = met.ok_or(CallError::Timeout { started: false })?.map_err(no_route)?;
+    if to.is_some_and(|to| to != peer.id()) {
+        return Err(no_route(format!("node {} is there now", peer.id())));
+    }
+    let left = until.since(node.env().now());
+    decode(&node.remoting().ask_service(peer, DATACENTERS, payload, left).await?)
+}
+
+/// Answers what another node says.
+///
+/// # Errors
+///
+/// It is not understood, is not for it to say, or came to nothing.
+pub(crate) async fn answer(node: &Arc<NodeShared>, from: NodeId, request: &[u8]) -> Result<Bytes, CallError> {
+    let answer = match decode(request)? {
+        Word::Place { kind, key, datacenter, wake } => take_in(node, &kind, &key, &datacenter, wake).await?,
+        word => of_member(node, from, word).await?,
+    };
+    encode(&answer)
+}
+
+/// What only nodes of the same cluster may say.
+async fn of_member(node: &Arc<NodeShared>, from: NodeId, word: Word) -> Result<Answer, CallError> {
+    if !node.members().view().members.contains_key(&from) {
+        return Err(not_serving("it is no member of this cluster"));
+    }
+    let controller = node.controller().ok_or_else(|| not_serving("the node has no control plane"))?;
+    let stopped = |_| CallError::Stopped;
+    match word {
+        Word::Show(snapshot) => {
+            controller.send(Hear(snapshot)).await.map_err(stopped)?;
+            Ok(Answer::Heard)
+        }
+        Word::Ask => Ok(Answer::Map(controller.send(AskMap).await.map_err(stopped)?)),
+        _ => Ok(Answer::Draining(controller.send(Want(Wanted::Draining)).await.map_err(stopped)?)),
+    }
+}
+
+fn encode(value: &impl Serialize) -> Result<Bytes, CallError> {
+    let bytes = Codec::Postcard.encode(value).map(Bytes::from);
+    bytes.map_err(|error| CallError::Codec { reason: error.to_string().into(), started: false })
+}
+
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CallError> {
+    let decoded = Codec::Postcard.decode(bytes);
+    decoded.map_err(|error| CallError::Codec { reason: error.to_string().into(), started: false })
+}

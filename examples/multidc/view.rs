@@ -1,0 +1,86 @@
+//! What the person who runs the example sees. Colours only on a terminal.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use archipelago::datacenter::{DataCenterMap, DataCenterState};
+
+/// The screen, and what was promised so far.
+pub(crate) struct View {
+    colours: bool,
+    began: Instant,
+    broken: Vec<String>,
+    kept: usize,
+}
+
+impl View {
+    pub(crate) fn new() -> Self {
+        let colours = std::io::stdout().is_terminal();
+        Self { colours, began: Instant::now(), broken: Vec::new(), kept: 0 }
+    }
+
+    pub(crate) fn chapter(&self, number: usize, title: &str) {
+        let at = self.began.elapsed().as_secs_f32();
+        println!(
+            "\n{} {}",
+            self.paint("1;36", &format!("[{number}/7] {title}")),
+            self.paint("2", &format!("({at:.1} s)"))
+        );
+    }
+
+    pub(crate) fn line(&self, text: &str) {
+        println!("      {text}");
+    }
+
+    /// Something that was promised happened, or did not.
+    pub(crate) fn promise(&mut self, kept: bool, what: &str) {
+        let mark = if kept { self.paint("1;32", "  ok ") } else { self.paint("1;31", "FAIL ") };
+        println!("{mark} {what}");
+        if kept {
+            self.kept += 1;
+        } else {
+            self.broken.push(what.to_owned());
+        }
+    }
+
+    /// The datacenters as a node sees them.
+    pub(crate) fn map(&self, of: &str, map: &DataCenterMap) {
+        let stale = if map.stale { self.paint("33", " (stale)") } else { String::new() };
+        println!("      {} sees{stale}:", self.paint("1", of));
+        for entry in &map.entries {
+            let colour = match entry.standing {
+                DataCenterState::Active => "32",
+                DataCenterState::Registered | DataCenterState::Draining => "33",
+                DataCenterState::Inactive => "31",
+            };
+            let tier = entry.info.labels().get("tier").map_or("", String::as_str);
+            let standing = self.paint(colour, &format!("{:<9}", entry.standing.to_string()));
+            let count = entry.info.endpoints().len();
+            println!("        {:<6} {standing} tier={tier:<7} endpoints: {count}", entry.id().as_str());
+        }
+    }
+
+    /// The last words; whether everything promised has happened.
+    pub(crate) fn end(&self, tally: &crate::tally::Tally) -> bool {
+        println!("\n{}", self.paint("1;36", "summary"));
+        println!("      {:<10} {:>7} {:>9} {:>10} {:>10}", "calls", "count", "failures", "p50", "p99");
+        for (name, row) in tally.rows() {
+            let (p50, p99) = (shown(row.quantile(50)), shown(row.quantile(99)));
+            println!("      {name:<10} {:>7} {:>9} {p50:>10} {p99:>10}", row.calls(), row.failures);
+        }
+        let took = self.began.elapsed().as_secs_f32();
+        println!("      {} promises kept, {} broken, in {took:.1} s", self.kept, self.broken.len());
+        for broken in &self.broken {
+            println!("      {} {broken}", self.paint("1;31", "broken:"));
+        }
+        self.broken.is_empty()
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+fn shown(time: Option<Duration>) -> String {
+    time.map_or_else(|| "-".to_owned(), |time| format!("{:.2} ms", time.as_secs_f64() * 1_000.0))
+}

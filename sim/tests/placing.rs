@@ -1,0 +1,192 @@
+//! Actors that are placed in another datacenter: by id, by label, past dead endpoints, and for good.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use archipelago::datacenter::NoCandidate;
+use archipelago::prelude::*;
+use archipelago::{PlaceError, PlacedActor};
+use archipelago_protocol::datacenter::{DataCenterId, DataCenterInfo, DataCenterState};
+use archipelago_protocol::time::Millis;
+use archipelago_runtime::NodeSettings;
+use archipelago_runtime::env::from_outside;
+use archipelago_sim::{Faults, SimControlPlane, Simulation, World};
+
+/// Answers with the node that it runs on.
+#[remote(u64)]
+struct Where;
+
+#[derive(VirtualActor)]
+#[virtual_actor(handles(Where))]
+struct Settler(u64);
+
+impl Actor for Settler {
+    type Context = Context<Self>;
+}
+
+impl Handler<Where> for Settler {
+    type Result = u64;
+
+    fn handle(&mut self, _: Where, _: &mut Context<Self>) -> u64 {
+        self.0
+    }
+}
+
+/// Nodes 0 and 1 are in the north, 2 and 3 in the south, 4 and 5 in the west, which alone is golden.
+fn three(seed: u64, plane: &SimControlPlane) -> Simulation {
+    let mut settings = NodeSettings::default();
+    settings.data_arbiters = Some(1);
+    settings.session_ttl = Millis(3_000);
+    settings.idle_after = Millis(4_000);
+    let controller = &mut settings.datacenter.controller;
+    (controller.heartbeat, controller.refresh) = (Millis(2_000), Millis(2_000));
+    (controller.leader_check, controller.lease_ttl) = (Millis(300), Millis(6_000));
+    [("north", "silver"), ("south", "silver"), ("west", "gold")].into_iter().fold(
+        Simulation::new(seed),
+        |world, (name, tier)| {
+            let labels = BTreeMap::from([("tier".to_owned(), tier.to_owned())]);
+            let info =
+                DataCenterInfo::new(name, "", "").expect("a name").with_labels(labels).expect("labels");
+            world.datacenter(plane, &info, 2, &settings, |node| {
+                node.actor_with(|_, node| Settler(node.id().as_u64()))
+            })
+        },
+    )
+}
+
+fn node(world: &World, index: usize) -> Node {
+    world.node(index).expect("the node is up")
+}
+
+async fn until(world: &World, seconds: u64, what: &str, mut holds: impl FnMut() -> bool) {
+    let began = world.now();
+    while !holds() {
+        assert!(world.now() - began < Duration::from_secs(seconds), "not within {seconds} s: {what}");
+        world.advance(Duration::from_millis(50)).await;
+    }
+}
+
+fn stands(node: &Node, name: &str, standing: DataCenterState) -> bool {
+    let id = DataCenterId::new(name).expect("an id");
+    node.datacenters()
+        .get(&id)
+        .is_some_and(|entry| entry.standing == standing && !entry.info.endpoints().is_empty())
+}
+
+async fn all_active(world: &World) {
+    until(world, 60, "all datacenters are active", || {
+        (0..world.node_count()).filter_map(|index| world.node(index)).all(|node| {
+            ["north", "south", "west"].iter().all(|name| stands(&node, name, DataCenterState::Active))
+        })
+    })
+    .await;
+    // Also the second node of each is told to the others.
+    world.advance(Duration::from_secs(10)).await;
+}
+
+async fn spawn(world: &World, from: usize, target: &str, key: &str) -> Result<PlacedActor, PlaceError> {
+    let node = node(world, from);
+    from_outside(|| node.spawn_in(target, Settler::KIND, key)).await
+}
+
+async fn ask(world: &World, from: usize, key: &str) -> Result<u64, CallError> {
+    let settler = node(world, from).actor::<Settler>(key);
+    from_outside(|| settler.send(Where)).await
+}
+
+fn in_west(world: &World, id: u64) -> bool {
+    [4, 5].into_iter().filter_map(|index| world.node(index)).any(|node| node.id().as_u64() == id)
+}
+
+/// Proves: R351, R410, R411, R503
+#[test]
+fn an_actor_placed_by_label_lives_there_for_everybody_and_outlives_its_activation() {
+    for seed in 1..=3 {
+        let plane = SimControlPlane::new(Millis(6_000));
+        three(seed, &plane).run(async |world| {
+            all_active(&world).await;
+            let placed = spawn(&world, 0, "tier=gold", "gold").await.expect("it is placed");
+            assert_eq!(placed.datacenter.as_str(), "west", "seed {seed}");
+            assert!(placed.spawned.is_some_and(|spawned| in_west(&world, spawned.node.as_u64())), "seed {seed}");
+            for round in 0..2 {
+                for from in 0..6 {
+                    let at = ask(&world, from, "gold").await.expect("it answers");
+                    assert!(in_west(&world, at), "seed {seed}, round {round}, from node {from}");
+                }
+                // Longer than it may be idle, and than anybody remembers where it was.
+                world.advance(Duration::from_secs(30)).await;
+            }
+            // It does not move.
+            let again = spawn(&world, 2, "tier=gold", "gold").await.expect("it is there already");
+            assert_eq!(again.datacenter.as_str(), "west");
+            let moved = spawn(&world, 0, "south", "gold").await;
+            assert!(matches!(&moved, Err(PlaceError::HomedElsewhere { datacenter }) if datacenter.as_str() == "west"));
+        });
+    }
+}
+
+/// Proves: R410, R414
+#[test]
+fn an_actor_that_lives_here_stays_here() {
+    let plane = SimControlPlane::new(Millis(6_000));
+    three(4, &plane).run(async |world| {
+        all_active(&world).await;
+        ask(&world, 0, "native").await.expect("it comes to life");
+        let placed = spawn(&world, 0, "west", "native").await;
+        assert!(
+            matches!(&placed, Err(PlaceError::HomedElsewhere { datacenter }) if datacenter.as_str() == "north"),
+            "{placed:?}"
+        );
+    });
+}
+
+/// Proves: R410
+#[test]
+fn a_message_can_be_sent_into_a_datacenter() {
+    let plane = SimControlPlane::new(Millis(6_000));
+    three(5, &plane).run(async |world| {
+        all_active(&world).await;
+        let here = node(&world, 1);
+        let at =
+            from_outside(|| here.send_in::<Settler, _>("west", "sent", Where)).await.expect("it answers");
+        assert!(in_west(&world, at));
+        let own =
+            from_outside(|| here.send_in::<Settler, _>("north", "own", Where)).await.expect("it answers");
+        assert!([0, 1].into_iter().any(|index| node(&world, index).id().as_u64() == own));
+    });
+}
+
+/// Proves: R411, R412
+#[test]
+fn a_dead_endpoint_is_followed_by_the_next() {
+    for seed in 1..=6 {
+        let plane = SimControlPlane::new(Millis(6_000));
+        three(seed, &plane).run(async |world| {
+            all_active(&world).await;
+            // Nothing has been placed in the west, so the node that is left can take everything.
+            world.crash(4 + usize::from(seed % 2 == 0)).await;
+            let placed = spawn(&world, 0, "west", &format!("a{seed}")).await;
+            assert!(placed.is_ok(), "seed {seed}: {placed:?}");
+        });
+    }
+}
+
+/// Proves: R415, C33
+#[test]
+fn a_draining_datacenter_and_a_stale_map_take_nothing() {
+    let plane = SimControlPlane::new(Millis(6_000));
+    three(7, &plane).run(async |world| {
+        all_active(&world).await;
+        let west = node(&world, 4);
+        from_outside(|| west.drain_datacenter()).await.expect("it drains");
+        until(&world, 15, "the north knows", || stands(&node(&world, 0), "west", DataCenterState::Draining))
+            .await;
+        let refused = spawn(&world, 0, "tier=gold", "late").await;
+        let drains = matches!(&refused, Err(PlaceError::NoCandidate(NoCandidate::NotActive { .. })));
+        assert!(drains, "{refused:?}");
+        plane.set_faults(Faults { unavailable: 1_000, ..Faults::default() });
+        until(&world, 60, "the map is stale", || node(&world, 0).datacenters().stale).await;
+        let refused = spawn(&world, 0, "south", "stale").await;
+        assert!(matches!(&refused, Err(PlaceError::NoCandidate(NoCandidate::Stale))), "{refused:?}");
+    });
+}
