@@ -261,7 +261,11 @@ fn a_pause_does_not_end_at_a_node_that_has_left_meanwhile() {
     assert!(entry.is_clear_of(A));
     assert_eq!(at(&mut entry, now, RouteEvent::Bye(A)), [RouteAction::LookUp, wake(now + 50)]);
     assert_eq!(at(&mut entry, pause, RouteEvent::WokeUp), [wake(now + 50)]);
-    assert_eq!(entry.state(), waiting(5, None), "whoever has heard that nothing goes to A any more was told the truth");
+    assert_eq!(
+        entry.state(),
+        waiting(5, None),
+        "whoever has heard that nothing goes to A any more was told the truth"
+    );
     assert_eq!(at(&mut entry, pause, RouteEvent::LookedUp(Some(hint(B, 6)))), [deliver(B, 6, 1)]);
 }
 

@@ -1,17 +1,15 @@
 //! Watching an actor of another node while connections break, nodes die, and the watcher itself loses its session.
 
-mod common;
-
 use std::pin::pin;
 use std::time::Duration;
 
+use crate::common::{Counter, Tick};
 use archipelago::prelude::*;
 use archipelago::{Termination, Watch};
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::NodeSettings;
 use archipelago_runtime::env::from_outside;
 use archipelago_sim::{Faults, Simulation, World};
-use common::{Counter, Tick};
 use futures_util::future::{Either, select};
 
 /// Node 0 hosts the counters, node 1 only knows them.

@@ -1,17 +1,15 @@
 //! Sharded kinds in virtual time: each with settings of its own, and routes that are known need nobody to ask.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::common::{Counter, Tick};
 use archipelago::prelude::*;
 use archipelago_protocol::placement::{Local, ShardCount};
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::from_outside;
 use archipelago_runtime::{NodeSettings, Sharding};
 use archipelago_sim::{Faults, Simulation, World};
-use common::{Counter, Tick};
 
 /// Another kind of counter.
 #[derive(Default, VirtualActor)]

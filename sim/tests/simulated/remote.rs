@@ -1,28 +1,26 @@
 //! A modest sweep of the workload of several nodes, the same seed twice, and what a script can do to a network.
 
-mod common;
-
 use std::time::Duration;
 
+use crate::common::{Counter, Tick};
 use archipelago::prelude::*;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::{NodeBuilder, NodeSettings};
 use archipelago_sim::{Link, Simulation, Workload, World, bind_of};
-use common::{Counter, Tick};
 
 #[test]
 fn a_hundred_seeds_of_three_nodes_hold_every_promise_and_meet_every_difficulty() {
-    common::holds(Workload::Remote, 100, LENGTH);
+    crate::common::holds(Workload::Remote, 100, LENGTH);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run_of_three_nodes() {
-    common::repeats(Workload::Remote, &[2, 3, 12, 19], LENGTH);
+    crate::common::repeats(Workload::Remote, &[2, 3, 12, 19], LENGTH);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run_of_three_nodes_in_another_process() {
-    common::repeats_elsewhere(Workload::Remote, 14, LENGTH);
+    crate::common::repeats_elsewhere(Workload::Remote, 14, LENGTH);
 }
 
 // ---- scripts ----

@@ -1,24 +1,22 @@
 //! Shards that move: a modest sweep under load, the same seed twice, and single moves step by step.
 
-mod common;
-
 use std::time::Duration;
 
+use crate::common::{Counter, Tick};
 use archipelago::handoff::{HandOffOutcome, RefuseReason};
 use archipelago::prelude::*;
 use archipelago_runtime::NodeSettings;
 use archipelago_sim::{Simulation, Workload, World};
-use common::{Counter, Tick};
 
 /// Proves: R298, R303, R304, R306, R307, R308, R309, R310
 #[test]
 fn shards_move_under_load_and_every_promise_holds() {
-    common::holds(Workload::Handoff, 60, LENGTH);
+    crate::common::holds(Workload::Handoff, 60, LENGTH);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run_with_moves() {
-    common::repeats(Workload::Handoff, &[2, 3], SHORT);
+    crate::common::repeats(Workload::Handoff, &[2, 3], SHORT);
 }
 
 // ---- scripts ----

@@ -1,10 +1,9 @@
 //! Controllers of several datacenters, with leaders that die at any moment, two of them at once, a control plane that goes
 //! away, and clocks that differ.
 
-mod common;
-
 use std::time::Duration;
 
+use crate::common::{Counter, Tick};
 use archipelago::prelude::*;
 use archipelago::{Event, Notice, Subscription};
 use archipelago_protocol::datacenter::{DataCenterId, DataCenterInfo, DataCenterRecord, DataCenterState};
@@ -12,7 +11,6 @@ use archipelago_protocol::time::Millis;
 use archipelago_runtime::NodeSettings;
 use archipelago_runtime::env::from_outside;
 use archipelago_sim::{Faults, SimControlPlane, Simulation, World};
-use common::{Counter, Tick};
 
 const NAMES: [&str; 3] = ["north", "south", "west"];
 /// Nodes of each datacenter.

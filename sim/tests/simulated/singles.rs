@@ -1,10 +1,9 @@
 //! Actors that have records of their own, step by step: first messages, races, ends, crashes, and what senders remember.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::common::{Counter, Tick};
 use archipelago::prelude::*;
 use archipelago::{KindLayout, Sharding};
 use archipelago_backend_conformance::Faults;
@@ -12,7 +11,6 @@ use archipelago_protocol::placement::{ChooseNode, Local, Random};
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::NodeSettings;
 use archipelago_sim::{Simulation, World};
-use common::{Counter, Tick};
 use futures_util::future::join_all;
 
 fn settings(placement: Arc<dyn ChooseNode>) -> NodeSettings {

@@ -1,11 +1,10 @@
 //! Several datacenters, each with a store and a cluster of its own: messages find their actors wherever these live.
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::common::{Counter, Tick};
 use archipelago::handoff::HandOffOutcome;
 use archipelago::prelude::*;
 use archipelago_protocol::contract::{DirectoryError, Homes};
@@ -19,7 +18,6 @@ use archipelago_runtime::env::from_outside;
 use archipelago_runtime::{AskError, Connector, NodeBuilder, NodeSettings, Reach, Service};
 use archipelago_sim::{Link, Simulation, World};
 use bytes::Bytes;
-use common::{Counter, Tick};
 use futures_util::future::BoxFuture;
 
 // ---- the islands ----

@@ -1,5 +1,4 @@
 //! What the tests of the workloads share.
-#![allow(dead_code, reason = "each test binary uses some of it")]
 
 use std::process::Command;
 use std::time::Duration;

@@ -1,28 +1,26 @@
 //! A modest sweep of the workload of a cluster, the same seed twice, and sessions that only the nodes themselves end.
 
-mod common;
-
 use std::time::Duration;
 
+use crate::common::{Counter, Tick};
 use archipelago::prelude::*;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::NodeSettings;
 use archipelago_sim::{Simulation, Workload, World};
-use common::{Counter, Tick};
 
 #[test]
 fn a_hundred_seeds_of_a_cluster_hold_every_promise_and_meet_every_difficulty() {
-    common::holds(Workload::Cluster, 100, LENGTH);
+    crate::common::holds(Workload::Cluster, 100, LENGTH);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run_of_a_cluster() {
-    common::repeats(Workload::Cluster, &[2, 3, 12], SHORT);
+    crate::common::repeats(Workload::Cluster, &[2, 3, 12], SHORT);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run_of_a_cluster_in_another_process() {
-    common::repeats_elsewhere(Workload::Cluster, 14, SHORT);
+    crate::common::repeats_elsewhere(Workload::Cluster, 14, SHORT);
 }
 
 // ---- scripts ----

@@ -1,7 +1,5 @@
 //! A modest sweep of the project's own workload, and the same seed twice.
 
-mod common;
-
 use std::process::Command;
 use std::time::Duration;
 
@@ -11,12 +9,12 @@ use archipelago_sim::{Workload, run_seed};
 /// R471, R473, R474
 #[test]
 fn thirty_seeds_hold_every_promise_and_meet_every_difficulty() {
-    common::holds(Workload::Local, 30, Duration::from_secs(120));
+    crate::common::holds(Workload::Local, 30, Duration::from_secs(120));
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
-    common::repeats(Workload::Local, &[3, 14, 19], Duration::from_secs(60));
+    crate::common::repeats(Workload::Local, &[3, 14, 19], Duration::from_secs(60));
 }
 
 #[test]
@@ -27,7 +25,7 @@ fn different_seeds_give_different_runs() {
 
 #[test]
 fn the_same_seed_gives_the_same_run_in_another_process() {
-    common::repeats_elsewhere(Workload::Local, 14, Duration::from_secs(60));
+    crate::common::repeats_elsewhere(Workload::Local, 14, Duration::from_secs(60));
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! Light clients of a simulated cluster: shards that move under their messages, contacts that die, connections that break.
 
-mod common;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::common::{Counter, Tick};
 use archipelago::Outcome;
 use archipelago::handoff::HandOffOutcome;
 use archipelago::identity::{NodeAddress, NodeId};
@@ -14,7 +13,6 @@ use archipelago_runtime::env::from_outside;
 use archipelago_runtime::{AskError, Connector, NodeBuilder, NodeSettings, Service};
 use archipelago_sim::{Simulation, World};
 use bytes::Bytes;
-use common::{Counter, Tick};
 use futures_core::future::BoxFuture;
 
 /// A number, to be written down.

@@ -1,0 +1,21 @@
+//! Whole nodes in virtual time. One program holds all of it: what nodes are made of is then compiled once.
+
+mod common;
+
+mod clients;
+mod cluster;
+mod controllers;
+mod datacenters;
+mod fence;
+mod handoff;
+mod migrate;
+mod placing;
+mod remote;
+mod scenarios;
+mod sharding;
+mod singles;
+mod state;
+mod sweep;
+mod tables;
+mod watch;
+mod world;
