@@ -177,11 +177,10 @@ async fn the_leader_keeps_the_shards_in_balance_and_another_node_after_it_has_go
     let first = hosting().start().await.unwrap();
     is(&first).await;
     let second = hosting().start().await.unwrap();
-    eventually("both take part", || {
-        first.members().iter().filter(|member| member.status == MemberStatus::Up).count() == 2
-    })
-    .await;
-    assert_eq!((first.leader(), coordinator().await), (Some(first.id()), Some(first.id().to_string())));
+    let up = |node: &Node| node.members().iter().filter(|member| member.status == MemberStatus::Up).count();
+    eventually("both take part", || up(&first) == 2 && up(&second) == 2).await;
+    assert_eq!((first.leader(), second.leader()), (Some(first.id()), Some(first.id())));
+    assert_eq!(coordinator().await, Some(first.id().to_string()), "who has the duty keeps it");
     first.stop().await.unwrap();
     is(&second).await;
     assert_eq!(second.leader(), Some(second.id()));
