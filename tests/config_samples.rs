@@ -77,6 +77,7 @@ fn etcd_sample_differs_from_the_defaults_of_its_backend_only_in_names() {
     assert_eq!(settings.backend, expected);
 }
 
+/// Proves: R426
 #[cfg(all(feature = "etcd", feature = "tcp"))]
 #[test]
 fn multidc_sample_keeps_directory_and_registry_apart_and_says_its_lease() {
@@ -85,6 +86,7 @@ fn multidc_sample_keeps_directory_and_registry_apart_and_says_its_lease() {
     let plane = &settings.control_plane;
     assert_eq!(plane.kind, ControlPlaneKind::In(BackendKind::Etcd));
     assert_eq!(plane.lease_ttl, Some(std::time::Duration::from_secs(30)));
+    assert_eq!(plane.etcd.endpoints, ["http://127.0.0.1:2379"]);
     assert_ne!(plane.etcd.prefix, settings.backend.etcd.prefix);
     assert_eq!(settings.datacenter.labels.get("tier").map(String::as_str), Some("prod"));
 }
