@@ -189,28 +189,3 @@ fn a_control_plane_needs_a_transport() {
     let broken = broken_by("plane-alone", "[control_plane]\nkind = 'embedded'\n");
     assert_eq!(broken, [Conflict::NeedsTransport { key: "control_plane.kind" }]);
 }
-
-/// The type is the store's own, so a key of another store is no key of this one, nor of the control plane at large.
-///
-/// Proves: R428
-#[test]
-fn what_only_one_store_understands_is_said_in_its_own_section_of_the_control_plane() {
-    let text = "[control_plane.etcd]\nendpoints = ['http://a:2379']\n[control_plane.nats]\nurls = ['nats://a:4222']\n";
-    let plane =
-        Directory::new("own-sections").with("archipelago.toml", text).loader().load().unwrap().control_plane;
-    let (etcd, nats): (super::super::EtcdSettings, super::super::NatsSettings) = (plane.etcd, plane.nats);
-    assert_eq!((etcd.endpoints, nats.urls), (vec!["http://a:2379".into()], vec!["nats://a:4222".into()]));
-    for (test, text, key) in [
-        ("nats-in-etcd", "[control_plane.etcd]\nurls = ['nats://a:4222']\n", "control_plane.etcd.urls"),
-        (
-            "etcd-in-nats",
-            "[control_plane.nats]\nendpoints = ['http://a:2379']\n",
-            "control_plane.nats.endpoints",
-        ),
-        ("nobodys", "[control_plane]\nendpoints = ['http://a:2379']\n", "control_plane.endpoints"),
-    ] {
-        let directory = Directory::new(test).with("archipelago.toml", text);
-        let error = directory.loader().load().unwrap_err().to_string();
-        assert!(error.contains(key), "{error}");
-    }
-}
