@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use archipelago::datacenter::{DataCenterId, DataCenterMap, DataCenterState, NoCandidate};
+use archipelago::identity::NodeAddress;
 use archipelago::prelude::*;
 use archipelago::{Builder, Event, Notice, PlaceError};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,8 @@ pub(crate) enum Why {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) map: DataCenterMap,
+    /// Where others are told to reach it.
+    pub(crate) address: Option<NodeAddress>,
     /// How often it has begun to speak for its datacenter.
     pub(crate) takeovers: usize,
     /// Those that it has ever found to be down, in order.
@@ -46,6 +49,16 @@ pub(crate) struct Report {
 }
 
 impl Report {
+    /// Whether a datacenter is active and reached at exactly these addresses.
+    pub(crate) fn reaches(&self, name: &str, addresses: &[NodeAddress]) -> bool {
+        let id = DataCenterId::new(name).ok();
+        id.and_then(|id| self.map.get(&id)).is_some_and(|entry| {
+            let told = entry.info.endpoints();
+            let same = told.len() == addresses.len() && told.iter().all(|one| addresses.contains(one));
+            same && entry.standing == DataCenterState::Active
+        })
+    }
+
     /// Where a datacenter stands.
     pub(crate) fn standing(&self, name: &str) -> Option<DataCenterState> {
         DataCenterId::new(name).ok().and_then(|id| self.map.get(&id).map(|entry| entry.standing))
@@ -119,6 +132,7 @@ impl Watched {
     pub(crate) fn report(&self) -> Report {
         let mut report = self.noticed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         report.map = DataCenterMap::clone(&self.node.datacenters());
+        report.address = Some(self.node.address());
         report
     }
 }

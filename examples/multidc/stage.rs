@@ -102,6 +102,20 @@ impl<'a> Stage<'a> {
         self.nodes().all(|one| one.sees(name, standing))
     }
 
+    /// Who has found whom to be down, those aside that are.
+    pub(crate) fn downs(&self, aside: &[&str]) -> Vec<String> {
+        let of = |one: &Running| {
+            let downs = one.report().downs.into_iter().filter(|name| !aside.contains(&name.as_str()));
+            downs.map(|down| format!("{} has found {down} to be down", one.name)).collect::<Vec<_>>()
+        };
+        self.nodes().flat_map(of).collect()
+    }
+
+    /// Says who, if anybody has.
+    pub(crate) fn tell_downs(&self, aside: &[&str]) {
+        self.downs(aside).iter().for_each(|line| self.view.line(line));
+    }
+
     pub(crate) fn show(&self, town: &str) {
         if let Some(running) = self.town(town).and_then(|town| town.nodes.first()) {
             self.view.map(&running.name, &running.report());

@@ -1,4 +1,5 @@
 //! The example of several datacenters with a process per node, on servers that are started for it.
+#![expect(clippy::disallowed_types, reason = "asks real servers whether they are there")]
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
