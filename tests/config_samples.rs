@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use archipelago::config::{BackendKind, Loader, Settings};
+use archipelago::config::{BackendKind, EtcdSettings, Loader, NatsSettings, Settings};
 use figment::value::Value;
 
 #[test]
@@ -77,6 +77,7 @@ fn etcd_sample_differs_from_the_defaults_of_its_backend_only_in_names() {
     assert_eq!(settings.backend, expected);
 }
 
+/// Proves: R426
 #[cfg(all(feature = "etcd", feature = "tcp"))]
 #[test]
 fn multidc_sample_keeps_directory_and_registry_apart_and_says_its_lease() {
@@ -85,8 +86,32 @@ fn multidc_sample_keeps_directory_and_registry_apart_and_says_its_lease() {
     let plane = &settings.control_plane;
     assert_eq!(plane.kind, ControlPlaneKind::In(BackendKind::Etcd));
     assert_eq!(plane.lease_ttl, Some(std::time::Duration::from_secs(30)));
+    assert_eq!(plane.etcd.endpoints, ["http://127.0.0.1:2379"]);
     assert_ne!(plane.etcd.prefix, settings.backend.etcd.prefix);
     assert_eq!(settings.datacenter.labels.get("tier").map(String::as_str), Some("prod"));
+}
+
+/// The type is the store's own: a key of another store is no key of it, nor of the control plane at large.
+///
+/// Proves: R428
+#[test]
+fn what_only_one_store_understands_is_said_in_its_own_section_of_the_control_plane() {
+    let with = |key: &str, value: &str| {
+        let variables: [(&str, &str); 0] = [];
+        Loader::new().environment(variables).set(key, value).load()
+    };
+    let (endpoints, urls) = (r#"["http://a:2379"]"#, r#"["nats://a:4222"]"#);
+    let etcd: EtcdSettings = with("control_plane.etcd.endpoints", endpoints).unwrap().control_plane.etcd;
+    let nats: NatsSettings = with("control_plane.nats.urls", urls).unwrap().control_plane.nats;
+    assert_eq!((etcd.endpoints, nats.urls), (vec!["http://a:2379".into()], vec!["nats://a:4222".into()]));
+    for (key, value) in [
+        ("control_plane.etcd.urls", urls),
+        ("control_plane.nats.endpoints", endpoints),
+        ("control_plane.endpoints", endpoints),
+    ] {
+        let error = with(key, value).unwrap_err().to_string();
+        assert!(error.contains(key), "{error}");
+    }
 }
 
 /// Everything in it but the feature is right, also in a build that cannot use it.

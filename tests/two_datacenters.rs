@@ -2,9 +2,13 @@
 #![expect(clippy::disallowed_methods, reason = "a test waits in real time")]
 
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use archipelago::datacenter::{DataCenterId, DataCenterInfo, DataCenterMap, DataCenterState, MapEntry};
+use archipelago::datacenter::{
+    ControlPlane, DataCenterId, DataCenterInfo, DataCenterMap, DataCenterState, Epoch, MapEntry,
+};
+use archipelago::embedded::{EmbeddedStore, control_plane};
 use archipelago::prelude::*;
 
 #[remote(u32)]
@@ -67,6 +71,58 @@ async fn calls_between_datacenters_go_over_quic() {
     assert_eq!(asked.expect("no call outlives its deadline"), Ok(4_951));
     assert_eq!(east.actor::<Sum>("other").send(Add(5)).await, Ok(5), "what is nowhere begins at home");
     assert_eq!(west.actor::<Sum>("other").send(Add(5)).await, Ok(10));
+    east.stop().await.expect("it stops");
+    west.stop().await.expect("it stops");
+}
+
+/// A node whose control plane is this object.
+async fn registered(name: &str, certificates: &str, plane: &Arc<dyn ControlPlane>) -> Node {
+    Node::builder()
+        .set("transport.kind", "quic")
+        .set("transport.development", certificates)
+        .set("transport.bind", "127.0.0.1:0")
+        .set("datacenter.name", name)
+        .set("datacenter.refresh", "200ms")
+        .set("datacenter.leader_check", "200ms")
+        .set("node.data_arbiters", "1")
+        .control_plane(Arc::clone(plane))
+        .actor::<Sum>()
+        .start()
+        .await
+        .expect("a node on loopback starts")
+}
+
+async fn until_active(node: &Node, name: &str) {
+    let began = Instant::now();
+    while node.datacenters().get(&id(name)).map(|entry| entry.standing) != Some(DataCenterState::Active) {
+        assert!(began.elapsed() < Duration::from_secs(20), "{name} is not active: {:?}", node.datacenters());
+        actix::clock::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The west is alive and within reach all the time; only what the registry says decides whether the east asks it.
+///
+/// Proves: R341, R427
+#[actix::test]
+async fn who_is_called_is_what_the_registry_says_and_the_registry_is_an_object() {
+    let certificates = Path::new(env!("CARGO_TARGET_TMPDIR")).join("registry");
+    let certificates = certificates.to_str().expect("the directory of tests is plain text");
+    let new_plane = || control_plane(Arc::new(EmbeddedStore::default()), Duration::from_secs(30));
+    let (plane, other) = (new_plane(), new_plane());
+    let east = registered("east", certificates, &plane).await;
+    let west = registered("west", certificates, &other).await;
+    until_active(&east, "east").await;
+    until_active(&west, "west").await;
+    for key in ["a", "b"] {
+        assert_eq!(west.actor::<Sum>(key).send(Add(5)).await, Ok(5));
+    }
+    assert_eq!(east.actor::<Sum>("a").send(Add(1)).await, Ok(1), "nobody but the registry tells of the west");
+    let info = DataCenterInfo::new("west", "", "").and_then(|info| info.with_endpoints(vec![west.address()]));
+    let info = info.expect("the metadata is plain");
+    let written = plane.register(&info, Epoch(1), 0).await.expect("the registry takes it");
+    plane.heartbeat(&written, Epoch(1), 0).await.expect("the registry takes it");
+    until_active(&east, "west").await;
+    assert_eq!(east.actor::<Sum>("b").send(Add(1)).await, Ok(6), "it lives in the west");
     east.stop().await.expect("it stops");
     west.stop().await.expect("it stops");
 }

@@ -6,6 +6,13 @@
 //!
 //! It shows how the datacenters find each other, how messages find actors wherever they live, and what happens when a leader, a
 //! whole datacenter, or the control plane goes away. It ends with an error if anything that it promises does not happen.
+//!
+//! The same with a process per node, on a store that you run already:
+//!
+//! ```text
+//! docker compose -f config/compose.yaml --profile etcd up -d
+//! cargo run --features etcd --example multidc -- --backend etcd
+//! ```
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -14,21 +21,56 @@
     reason = "a program of its own that prints, waits and measures"
 )]
 
+mod actors;
+mod backend;
+mod node;
 mod plane;
-mod story;
+mod process;
+mod road;
+mod running;
+mod scenes;
+mod stage;
 mod tally;
-mod town;
+mod thread;
 mod view;
 
 use std::process::ExitCode;
 
+use archipelago::prelude::*;
+
+use backend::Backend;
+use stage::Stage;
 use view::View;
 
 #[actix::main]
 async fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((process::NODE, settings)) =
+        arguments.split_first().map(|(first, rest)| (first.as_str(), rest))
+    {
+        return process::run(settings).await;
+    }
+    // Only here: what the nodes of others log while their registry is away is expected.
     tracing_subscriber::fmt().with_max_level(tracing::Level::ERROR).with_writer(std::io::stderr).init();
+    match Backend::asked_for(&arguments) {
+        Ok(backend) => tell(backend).await,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Tells the whole story.
+async fn tell(backend: Backend) -> ExitCode {
     let mut view = View::new();
-    match story::tell(&mut view).await {
+    let told: Result<_, BoxError> = async {
+        let mut stage = Stage::set(&mut view, backend).await?;
+        stage.play().await;
+        Ok(stage.tally)
+    }
+    .await;
+    match told {
         Ok(tally) if view.end(&tally) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => {

@@ -24,12 +24,6 @@ impl Switched {
         self.off.store(!on, Ordering::Release);
     }
 
-    /// The record of a datacenter as the control plane has it, switched on or not.
-    pub(crate) async fn record(&self, id: &str) -> Option<DataCenterRecord> {
-        let all = self.inner.list_all().await.ok()?;
-        all.records.into_iter().find(|record| record.id().as_str() == id)
-    }
-
     fn answers(&self) -> Result<&Arc<dyn ControlPlane>, ControlPlaneError> {
         if self.off.load(Ordering::Acquire) {
             let source = "switched off".into();

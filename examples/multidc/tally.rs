@@ -1,10 +1,9 @@
 //! Calls, by how far they went.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use archipelago::prelude::*;
-
-use crate::town::{Answer, Ledger, Running, Touch};
+use crate::actors::Answer;
+use crate::running::Running;
 
 /// What came of all calls.
 #[derive(Default)]
@@ -23,10 +22,8 @@ pub(crate) struct Row {
 
 impl Tally {
     /// Touches a ledger from a node. A call that fails counts as one that went abroad, since nobody knows where it went.
-    pub(crate) async fn touch(&mut self, from: &Running, key: &str) -> Result<Answer, CallError> {
-        let began = Instant::now();
-        let answer = from.node.actor::<Ledger>(key).send(Touch).await;
-        let took = began.elapsed();
+    pub(crate) async fn touch(&mut self, from: &Running, key: &str) -> Result<Answer, String> {
+        let (answer, took) = from.touch(key).await;
         match &answer {
             Ok(answer) => self.row(&from.name, &answer.node).times.push(took),
             Err(_) => self.abroad.failures += 1,

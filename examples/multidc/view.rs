@@ -1,35 +1,61 @@
-//! What the person who runs the example sees. Colours only on a terminal.
+//! What the person who runs the example sees. Colours and progress only on a terminal.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use archipelago::datacenter::{DataCenterMap, DataCenterState};
+use archipelago::datacenter::DataCenterState;
+
+use crate::node::Report;
+use crate::tally::Tally;
 
 /// The screen, and what was promised so far.
 pub(crate) struct View {
+    terminal: bool,
     colours: bool,
     began: Instant,
     broken: Vec<String>,
     kept: usize,
+    skipped: usize,
 }
 
 impl View {
     pub(crate) fn new() -> Self {
-        let colours = std::io::stdout().is_terminal();
-        Self { colours, began: Instant::now(), broken: Vec::new(), kept: 0 }
+        let terminal = std::io::stdout().is_terminal();
+        let colours = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self { terminal, colours, began: Instant::now(), broken: Vec::new(), kept: 0, skipped: 0 }
     }
 
     pub(crate) fn chapter(&self, number: usize, title: &str) {
         let at = self.began.elapsed().as_secs_f32();
+        let bar = format!("{}{}", "#".repeat(number), ".".repeat(CHAPTERS.saturating_sub(number)));
         println!(
-            "\n{} {}",
-            self.paint("1;36", &format!("[{number}/7] {title}")),
+            "\n{} {} {}",
+            self.paint("36", &format!("[{bar}]")),
+            self.paint("1;36", &format!("{number}/{CHAPTERS} {title}")),
             self.paint("2", &format!("({at:.1} s)"))
         );
     }
 
     pub(crate) fn line(&self, text: &str) {
         println!("      {text}");
+    }
+
+    /// Something that takes time is under way. The line is written over by the next.
+    pub(crate) fn waiting(&self, what: &str, since: Instant) {
+        if self.terminal {
+            let elapsed = since.elapsed();
+            let wheel = ["|", "/", "-", "\\"][usize::try_from(elapsed.as_millis() / 100).unwrap_or(0) % 4];
+            let text = format!("{wheel} {what} ({:.1} s)", elapsed.as_secs_f32());
+            print!("\r      {}\x1b[K", self.paint("2", &text));
+            // A screen that cannot be written shows no progress.
+            drop(std::io::stdout().flush());
+        }
+    }
+
+    pub(crate) fn waited(&self) {
+        if self.terminal {
+            print!("\r\x1b[K");
+        }
     }
 
     /// Something that was promised happened, or did not.
@@ -43,11 +69,17 @@ impl View {
         }
     }
 
+    /// A chapter that cannot be told here.
+    pub(crate) fn skip(&mut self, why: &str) {
+        println!("{} {why}", self.paint("1;33", "skip "));
+        self.skipped += 1;
+    }
+
     /// The datacenters as a node sees them.
-    pub(crate) fn map(&self, of: &str, map: &DataCenterMap) {
-        let stale = if map.stale { self.paint("33", " (stale)") } else { String::new() };
+    pub(crate) fn map(&self, of: &str, report: &Report) {
+        let stale = if report.map.stale { self.paint("33", " (stale)") } else { String::new() };
         println!("      {} sees{stale}:", self.paint("1", of));
-        for entry in &map.entries {
+        for entry in &report.map.entries {
             let colour = match entry.standing {
                 DataCenterState::Active => "32",
                 DataCenterState::Registered | DataCenterState::Draining => "33",
@@ -61,7 +93,7 @@ impl View {
     }
 
     /// The last words; whether everything promised has happened.
-    pub(crate) fn end(&self, tally: &crate::tally::Tally) -> bool {
+    pub(crate) fn end(&self, tally: &Tally) -> bool {
         println!("\n{}", self.paint("1;36", "summary"));
         println!("      {:<10} {:>7} {:>9} {:>10} {:>10}", "calls", "count", "failures", "p50", "p99");
         for (name, row) in tally.rows() {
@@ -69,7 +101,10 @@ impl View {
             println!("      {name:<10} {:>7} {:>9} {p50:>10} {p99:>10}", row.calls(), row.failures);
         }
         let took = self.began.elapsed().as_secs_f32();
-        println!("      {} promises kept, {} broken, in {took:.1} s", self.kept, self.broken.len());
+        let skipped =
+            if self.skipped > 0 { format!(", {} chapter skipped", self.skipped) } else { String::new() };
+        let (kept, broken) = (self.kept, self.broken.len());
+        println!("      {kept} promises kept, {broken} broken{skipped}, in {took:.1} s");
         for broken in &self.broken {
             println!("      {} {broken}", self.paint("1;31", "broken:"));
         }
@@ -84,3 +119,5 @@ impl View {
 fn shown(time: Option<Duration>) -> String {
     time.map_or_else(|| "-".to_owned(), |time| format!("{:.2} ms", time.as_secs_f64() * 1_000.0))
 }
+
+const CHAPTERS: usize = 7;

@@ -10,6 +10,7 @@ mod capture;
 mod containers;
 mod foundationdb;
 mod guarantees;
+mod multidc;
 mod pair;
 mod requirements;
 mod servers;

@@ -7,6 +7,7 @@ use crate::capture::{counts_tests, run_within};
 use crate::containers;
 use crate::foundationdb;
 use crate::guarantees;
+use crate::multidc;
 use crate::pair;
 use crate::requirements;
 use crate::servers;
@@ -125,16 +126,31 @@ fn examples(workspace: &Workspace) -> Outcome {
     {
         return failed;
     }
-    let mut failures = Vec::new();
+    let run = |name: &str, result: Result<(), String>| {
+        result.map(|()| name.to_owned()).map_err(|why| {
+            println!("-- example {name}: {why} --");
+            format!("{name}: {why}")
+        })
+    };
+    let mut results = Vec::new();
     for name in &names {
         println!("-- example {name} --");
-        if let Err(why) = example(workspace, name) {
-            println!("-- example {name}: {why} --");
-            failures.push(format!("{name}: {why}"));
-        }
+        results.push(run(name, example(workspace, name)));
     }
+    for backend in multidc::BACKENDS {
+        println!("-- example multidc on {backend} --");
+        if let Err(why) = servers::program(workspace, backend) {
+            // The step that prepares servers fails if it is required.
+            println!("skipped: {why}");
+            continue;
+        }
+        results.push(run(&format!("multidc on {backend}"), multidc::run(workspace, backend, EXAMPLE_LIMIT)));
+    }
+    let (good, bad): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
+    let good: Vec<String> = good.into_iter().flatten().collect();
+    let failures: Vec<String> = bad.into_iter().filter_map(Result::err).collect();
     if failures.is_empty() {
-        Outcome::Ok(vec![format!("{} ran and ended well", names.join(", "))])
+        Outcome::Ok(vec![format!("{} ran and ended well", good.join(", "))])
     } else {
         Outcome::failed(failures.join("; "))
     }

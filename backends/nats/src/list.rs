@@ -1,8 +1,11 @@
 //! Listing a space: the newest message of every subject, up to a barrier.
 //!
 //! A consumer may read from a replica that is behind, so nothing that it shows proves that it has shown everything. The
-//! listing therefore first writes a message, the barrier, and reads until that comes out: then it has seen whatever was
+//! listing therefore writes a message, the barrier, and reads until that comes out: then it has seen whatever was
 //! stored before, and the barrier's sequence is the position to watch from.
+//!
+//! The barrier is written when the consumer stands. If it were before, a record that is replaced between the two would have
+//! its newest message behind the barrier and no older one, and would be missing although it was there all the time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,11 +21,11 @@ use crate::store::Inner;
 
 pub(crate) async fn list(inner: &Inner, space: Space, tag: Option<&str>) -> Result<Records, StoreError> {
     let deadline = Deadline::after(inner.config.list_timeout);
-    let barrier = inner.write_barrier().await?;
     let subjects = [inner.subjects.space(space), inner.subjects.barrier()];
     let stream = inner.config.stream.as_str();
     let pulse = Pulse::new(inner.remembered);
     let mut reader = Reader::open(&inner.link, stream, &subjects, From::Newest, pulse, deadline).await?;
+    let barrier = inner.write_barrier().await?;
     let mut listing = Listing { space, tag, records: BTreeMap::new(), markers: Vec::new() };
     let end = loop {
         let next = deadline.limit(reader.next()).await;

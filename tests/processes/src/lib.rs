@@ -1,7 +1,7 @@
 //! Nodes in processes of their own, so that they can be killed, frozen and cut off like machines that fail.
 //!
 //! A [`Host`] is the other side of a test of two nodes. A [`Fleet`] is a cluster on a real [`Store`]: its members write down
-//! what they do, and the [`oracle`] judges it.
+//! what they do, and the [`oracle`] judges it. A [`DataCenter`] is one of several clusters.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -9,23 +9,28 @@
     reason = "tests start processes and threads, the host says where it is, and strangers speak to ports by hand"
 )]
 
+mod abroad;
 mod account;
 mod actors;
 mod allocations;
 mod bell;
+mod datacenter;
 mod desk;
 mod fleet;
+mod gateway;
 mod host;
 mod journal;
 mod load;
 mod member;
 mod network;
 pub mod oracle;
+mod registry;
 mod road;
 mod store;
 mod stranger;
 mod vault;
 
+pub use abroad::{Heard, Report};
 pub use account::{Account, Post, State, Stated, Visit, Visited};
 
 pub use actors::{
@@ -33,13 +38,16 @@ pub use actors::{
 };
 pub use allocations::{ALLOCATOR, CountingAllocator, allocated};
 pub use bell::{Bell, Obstruct, Ring};
+pub use datacenter::{DataCenter, LEASE, settings_of, until};
 pub use desk::{Block, Circle, Circler, Clerk, Desk, GoRound, Panic, PassOn};
 pub use fleet::Fleet;
+pub use gateway::Gateway;
 pub use host::{Host, Orders, run_host};
 pub use journal::{Deed, Journals, Mark, Stamp, machine_nanos};
 pub use load::{ACCOUNTS, Book, Calls, Load};
 pub use member::{MemberProcess, Settings, member, run_member};
 pub use network::{Cable, Network};
+pub use registry::Followed;
 pub use road::{Papers, Road, caller, client, node, node_over, settings};
 pub use store::{Scale, Store, figure};
 pub use stranger::{CONTROL, DATA, Stranger, chunk, data_port, greet, hello};

@@ -11,6 +11,7 @@ use archipelago_protocol::identity::NodeId;
 use archipelago_protocol::membership::MemberEvent;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::abroad;
 use crate::account::Account;
 use crate::bell::{Bell, Rings, ring_steadily};
 use crate::journal;
@@ -148,7 +149,7 @@ impl MemberProcess {
         self.signal(Signal::CONT);
     }
 
-    fn tell(&mut self, order: &str) {
+    pub(crate) fn tell(&mut self, order: &str) {
         let told =
             self.orders.as_mut().and_then(|orders| orders.write_all(format!("{order}\n").as_bytes()).ok());
         told.expect("it listens");
@@ -205,7 +206,11 @@ async fn obey(node: &Node, mut orders: tokio::sync::mpsc::Receiver<String>) {
             }
             ("rings", _) => say(&rings.said()),
             ("leave", _) => return say(&format!("{:?}", node.stop().await)),
-            _ => return,
+            (order, rest) => {
+                if !abroad::obey(node, order, rest).await {
+                    return;
+                }
+            }
         }
     }
 }
@@ -235,6 +240,9 @@ async fn note_events(node: Node) {
             }
             Notice::Event(Event::Membership(MemberEvent::Unreachable(member))) => {
                 journal::note_event(&format!("unreachable {}", member.info.id));
+            }
+            Notice::Event(Event::DataCenterDown { datacenter }) => {
+                journal::note_event(&format!("down {datacenter}"));
             }
             Notice::Event(Event::ArbitersStuck { arbiters, .. }) => say(&format!("{arbiters} stuck")),
             Notice::Missed(count) => journal::note_event(&format!("missed {count}")),

@@ -59,6 +59,39 @@ impl Store {
         own.into_iter().chain(session).map(|(key, value)| (key.to_owned(), value)).collect()
     }
 
+    /// The same, in a place of its own: for clusters that share the server.
+    pub fn settings_apart(&self, place: &str, scale: Scale) -> Settings {
+        let mut settings = self.settings(scale);
+        settings.extend(match self {
+            Self::Etcd(_) => vec![("backend.etcd.prefix".to_owned(), format!("/{place}"))],
+            Self::Nats(_) => vec![
+                ("backend.nats.stream".to_owned(), place.to_owned()),
+                ("backend.nats.prefix".to_owned(), place.to_owned()),
+            ],
+        });
+        settings
+    }
+
+    /// How a node is told that the registry of datacenters is here.
+    pub fn registry_settings(&self) -> Settings {
+        let own = match self {
+            Self::Etcd(server) => vec![
+                ("control_plane.kind", "etcd".to_owned()),
+                ("control_plane.etcd.endpoints", format!("[\"{}\"]", server.address())),
+                ("control_plane.etcd.prefix", format!("/{REGISTRY}")),
+            ],
+            Self::Nats(server) => vec![
+                ("control_plane.kind", "nats".to_owned()),
+                ("control_plane.nats.urls", format!("[\"{}\"]", nats::url(server))),
+                ("control_plane.nats.stream", REGISTRY.to_owned()),
+                ("control_plane.nats.prefix", REGISTRY.to_owned()),
+                ("control_plane.nats.replicas", "1".to_owned()),
+                ("control_plane.nats.settle", "3500ms".to_owned()),
+            ],
+        };
+        own.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+
     /// How long a session lasts with these settings.
     pub fn ttl(&self, scale: Scale) -> Duration {
         Duration::from_secs(match self {
@@ -84,6 +117,9 @@ impl Store {
         }
     }
 }
+
+/// Where in a store the registry of datacenters is.
+pub(crate) const REGISTRY: &str = "registry";
 
 /// How much is asked of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

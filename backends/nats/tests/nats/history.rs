@@ -172,3 +172,30 @@ fn delete_markers_are_cleared_up_in_the_end() {
         assert_eq!(tokio::join!(clearing_up, watching).1, "anew");
     });
 }
+
+/// The newest message of a record that is replaced all the time is always behind the barrier of a listing.
+#[test]
+fn a_record_that_is_replaced_all_the_time_is_in_every_listing() {
+    with_server(async |server| {
+        let (store, writer) = (rig::store(&server).await, rig::store(&server).await);
+        write(&*store, &owner("calm"), Expect::Absent, put("a", "0")).await;
+        write(&*store, &owner("busy"), Expect::Absent, put("a", "0")).await;
+        let busy = async {
+            loop {
+                let expect = writer.get(&owner("busy"), Read::Any).await.unwrap().unwrap().expect();
+                write(&*writer, &owner("busy"), expect, put("a", "1")).await;
+            }
+        };
+        let lists = async {
+            for _ in 0..200 {
+                let listed = store.list(Space::OWNERS, None).await.unwrap();
+                let keys: Vec<_> = listed.records.iter().map(|record| record.id.key.as_str()).collect();
+                assert_eq!(keys, ["busy", "calm"]);
+            }
+        };
+        tokio::select! {
+            () = busy => {}
+            () = lists => {}
+        }
+    });
+}

@@ -1,0 +1,225 @@
+//! The datacenters as they stand, and what all chapters do with them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use archipelago::datacenter::{ControlPlane, DataCenterState};
+use archipelago::embedded::{EmbeddedStore, control_plane};
+use archipelago::prelude::*;
+
+use crate::backend::{Backend, Outside, PREFIX};
+use crate::node::{builder, settings};
+use crate::plane::Switched;
+use crate::process::NodeProcess;
+use crate::road::Road;
+use crate::running::{Body, Running, Town};
+use crate::tally::Tally;
+use crate::thread::NodeThread;
+use crate::view::View;
+
+pub(crate) struct Stage<'a> {
+    pub(crate) view: &'a mut View,
+    pub(crate) tally: Tally,
+    pub(crate) registry: Registry,
+    pub(crate) towns: Vec<Town>,
+    certificates: PathBuf,
+}
+
+/// The way to the control plane.
+pub(crate) enum Registry {
+    /// It is in this process.
+    Ours(Arc<Switched>),
+    /// It is in somebody's server, at the end of this road.
+    Along(Road),
+    /// It is in somebody's server, and nodes go there by themselves.
+    Theirs,
+}
+
+impl<'a> Stage<'a> {
+    /// Starts all nodes.
+    pub(crate) async fn set(view: &'a mut View, backend: Backend) -> Result<Self, BoxError> {
+        let certificates = std::env::temp_dir().join(format!("{PREFIX}-{}", std::process::id()));
+        std::fs::create_dir_all(&certificates)?;
+        let registry = Registry::of(&backend)?;
+        match &backend {
+            Backend::Embedded => println!("archipelago: three datacenters of two nodes each, in one process"),
+            Backend::Outside(outside) => {
+                println!("archipelago: three datacenters of two nodes each, a process per node");
+                println!("directories and registry are in {} at {},", outside.kind.name(), outside.endpoint);
+                println!("where all names begin with {PREFIX}; what is there stays for the next run");
+            }
+        }
+        println!(
+            "leases of 6 s and heartbeats every 2 s (by default they are 30 s and 10 s), sessions of 3 s,"
+        );
+        println!("QUIC with certificates made just now");
+        view.chapter(1, "three datacenters register");
+        let run = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let mut towns = Vec::new();
+        for (name, tier) in [("north", "silver"), ("south", "silver"), ("west", "gold")] {
+            view.line(&format!("{name} starts two nodes"));
+            let found = Founding { name, tier, certificates: &certificates, registry: &registry, run };
+            towns.push(match &backend {
+                Backend::Embedded => found.threads().await?,
+                Backend::Outside(outside) => found.processes(outside)?,
+            });
+        }
+        Ok(Self { view, tally: Tally::default(), registry, towns, certificates })
+    }
+
+    /// All chapters.
+    pub(crate) async fn play(&mut self) {
+        self.register().await;
+        self.call().await;
+        self.place().await;
+        self.lose_a_leader().await;
+        self.lose_a_datacenter().await;
+        self.lose_the_control_plane().await;
+        self.drain().await;
+        for running in std::mem::take(&mut self.towns).into_iter().flat_map(|town| town.nodes) {
+            let stopped = running.stop().await;
+            self.view.promise(stopped.is_ok(), "a node that is left stops in good order");
+        }
+        // Nobody needs them any more.
+        drop(std::fs::remove_dir_all(&self.certificates));
+    }
+
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Running> {
+        self.towns.iter().flat_map(|town| &town.nodes)
+    }
+
+    pub(crate) fn town(&self, name: &str) -> Option<&Town> {
+        self.towns.iter().find(|town| town.name == name)
+    }
+
+    pub(crate) fn take_town(&mut self, name: &str) -> Option<Town> {
+        let at = self.towns.iter().position(|town| town.name == name)?;
+        Some(self.towns.remove(at))
+    }
+
+    pub(crate) fn all_see(&self, name: &str, standing: DataCenterState) -> bool {
+        self.nodes().all(|one| one.sees(name, standing))
+    }
+
+    /// Who has found whom to be down, those aside that are.
+    pub(crate) fn downs(&self, aside: &[&str]) -> Vec<String> {
+        let of = |one: &Running| {
+            let downs = one.report().downs.into_iter().filter(|name| !aside.contains(&name.as_str()));
+            downs.map(|down| format!("{} has found {down} to be down", one.name)).collect::<Vec<_>>()
+        };
+        self.nodes().flat_map(of).collect()
+    }
+
+    /// Says who, if anybody has.
+    pub(crate) fn tell_downs(&self, aside: &[&str]) {
+        self.downs(aside).iter().for_each(|line| self.view.line(line));
+    }
+
+    pub(crate) fn show(&self, town: &str) {
+        if let Some(running) = self.town(town).and_then(|town| town.nodes.first()) {
+            self.view.map(&running.name, &running.report());
+        }
+    }
+
+    /// Waits until `holds`, 20 s at most; how long it took.
+    pub(crate) async fn until(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) -> Option<Duration> {
+        let began = Instant::now();
+        while !holds(self) {
+            if began.elapsed() > PATIENCE {
+                self.view.waited();
+                return None;
+            }
+            self.view.waiting(what, began);
+            actix::clock::sleep(Duration::from_millis(50)).await;
+        }
+        self.view.waited();
+        Some(began.elapsed())
+    }
+}
+
+impl Registry {
+    fn of(backend: &Backend) -> Result<Self, BoxError> {
+        Ok(match backend {
+            Backend::Embedded => {
+                Self::Ours(Switched::new(control_plane(Arc::new(EmbeddedStore::default()), LEASE)))
+            }
+            Backend::Outside(outside) => match outside.plain_server() {
+                Some(server) => Self::Along(Road::to(server)?),
+                None => Self::Theirs,
+            },
+        })
+    }
+
+    /// Takes it away; whether that is possible.
+    pub(crate) fn away(&self) -> bool {
+        match self {
+            Self::Ours(plane) => plane.switch(false),
+            Self::Along(road) => road.cut(),
+            Self::Theirs => return false,
+        }
+        true
+    }
+
+    /// Brings it back.
+    pub(crate) fn back(&self) {
+        match self {
+            Self::Ours(plane) => plane.switch(true),
+            Self::Along(road) => road.mend(),
+            Self::Theirs => {}
+        }
+    }
+}
+
+/// A datacenter that is about to be.
+struct Founding<'a> {
+    name: &'static str,
+    tier: &'static str,
+    certificates: &'a Path,
+    registry: &'a Registry,
+    run: u64,
+}
+
+impl Founding<'_> {
+    /// Starts the nodes as threads, one after the other: the first leads.
+    async fn threads(self) -> Result<Town, BoxError> {
+        let Registry::Ours(plane) = self.registry else { return Err("the registry is elsewhere".into()) };
+        let (store, mut nodes) = (Arc::new(EmbeddedStore::default()), Vec::new());
+        for node in self.names() {
+            let settings = settings(self.name, self.tier, &node, self.certificates);
+            let (plane, store) = (Arc::clone(plane) as Arc<dyn ControlPlane>, Arc::clone(&store));
+            let build = move || {
+                let builder = builder(&settings).set("control_plane.kind", "embedded");
+                let builder = builder.set("fence.on_stuck", "report").on_current_arbiter();
+                builder.embedded_store(store).control_plane(plane)
+            };
+            let body = Body::Thread(NodeThread::start(&node, build).await?);
+            nodes.push(Running { name: node, body, run: self.run });
+        }
+        Ok(Town { name: self.name, tier: self.tier, nodes })
+    }
+
+    /// The same as processes.
+    fn processes(self, outside: &Outside) -> Result<Town, BoxError> {
+        let road = match self.registry {
+            Registry::Along(road) => Some(road.address),
+            _ => None,
+        };
+        let mut nodes = Vec::new();
+        for node in self.names() {
+            let mut settings = settings(self.name, self.tier, &node, self.certificates);
+            settings.extend(outside.settings(self.name, road));
+            let started = NodeProcess::start(&settings);
+            let process = started.map_err(|error| format!("{node} does not start: {error}"))?;
+            nodes.push(Running { name: node, body: Body::Process(process), run: self.run });
+        }
+        Ok(Town { name: self.name, tier: self.tier, nodes })
+    }
+
+    fn names(&self) -> [String; 2] {
+        [1, 2].map(|number| format!("{}-{number}", self.name))
+    }
+}
+
+pub(crate) const LEASE: Duration = Duration::from_secs(6);
+const PATIENCE: Duration = Duration::from_secs(20);
