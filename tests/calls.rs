@@ -19,7 +19,7 @@ fn within(ms: u64) -> CallOptions {
     CallOptions::new().timeout(Duration::from_millis(ms))
 }
 
-/// Proves: R95, R72, R33, R82
+/// Proves: R95, R72, R33, R81, R82
 #[actix::test]
 async fn each_of_many_concurrent_calls_gets_its_own_reply() {
     let log = Log::default();
@@ -199,7 +199,9 @@ async fn calls_inherit_what_is_left_of_the_deadline() {
     node.stop().await.unwrap();
 }
 
-/// Proves: R263
+/// First in, first out, and bounded as C14 has it: what finds no room is told so.
+///
+/// Proves: R258, R263
 #[actix::test]
 async fn a_full_inbox_refuses_tells_and_lets_asks_wait_their_turn() {
     let log = Log::default();

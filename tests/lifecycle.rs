@@ -162,7 +162,7 @@ async fn no_accepted_message_is_lost_when_an_actor_is_deactivated_under_load() {
     node.stop().await.unwrap();
 }
 
-/// Proves: R262, R265
+/// Proves: R260, R262, R265
 #[actix::test]
 async fn async_handlers_of_every_sort_run_one_at_a_time() {
     let log = Log::default();
@@ -182,7 +182,7 @@ async fn async_handlers_of_every_sort_run_one_at_a_time() {
     node.stop().await.unwrap();
 }
 
-/// Proves: C20
+/// Proves: R260, C20
 #[actix::test]
 async fn deactivation_waits_for_async_handlers_in_flight() {
     let log = Log::default();

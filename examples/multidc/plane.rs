@@ -33,6 +33,9 @@ impl Switched {
     }
 }
 
+/// What any other provider would do, Consul or PostgreSQL for instance: the nodes know nothing but this trait.
+///
+/// Proves: R375
 #[async_trait]
 impl ControlPlane for Switched {
     async fn register(

@@ -242,6 +242,12 @@ fn a_claim_that_asks_for_no_session_is_found() {
     is_found_in_the_directory(DirectoryMutant::ClaimAsksNobody, TWO_OWNERS);
 }
 
+/// PIN: the store may lose the lease of a node that serves, and it serves until it finds that out.
+#[test]
+fn an_absent_lease_taken_for_an_ended_one_is_found() {
+    is_found_in_the_directory(DirectoryMutant::AbsenceTakenForDeath, TWO_OWNERS);
+}
+
 /// H9: a delete that names no generation removes the record of who came after.
 #[test]
 fn a_delete_without_a_generation_is_found() {

@@ -1,7 +1,8 @@
 //! The joined table of `docs/guarantees.md`: every name in it must be the name of something that runs.
 //!
 //! A row is a guarantee; its columns name, in this order, rules of the contracts, invariants of the simulator, properties of
-//! the models, and tests. A name that is nowhere in the sources of its column is an error, and so is an empty table.
+//! the models, and tests. A name that is nowhere in the sources of its column is an error, and so is an empty table. A rule
+//! has the name of its conformance test, and must stand in the documentation of its contract as well.
 
 use std::path::{Path, PathBuf};
 
@@ -65,14 +66,19 @@ struct Column {
     below: &'static [&'static str],
     /// What stands around the name where it is defined.
     around: (&'static str, &'static str),
+    /// Where the name must be written out as `*name*` as well.
+    stated: &'static [&'static str],
 }
 
 impl Column {
     fn knows(&self, name: &str, sources: &[Source]) -> bool {
         let (before, after) = self.around;
-        let defined = format!("{before}{name}{after}");
-        let belongs = |path: &PathBuf| self.below.iter().any(|below| path.starts_with(below));
-        sources.iter().any(|source| belongs(&source.path) && source.text.contains(&defined))
+        let stands = |text: &str, below: &[&str]| {
+            let belongs = |path: &PathBuf| below.iter().any(|below| path.starts_with(below));
+            sources.iter().any(|source| belongs(&source.path) && source.text.contains(text))
+        };
+        let is_stated = || self.stated.is_empty() || stands(&format!("*{name}*"), self.stated);
+        stands(&format!("{before}{name}{after}"), self.below) && is_stated()
     }
 }
 
@@ -81,10 +87,16 @@ const COLUMNS: [Column; 4] = [
         holds: "rule of a contract",
         below: &["backends/conformance", "transport/conformance"],
         around: ("fn ", "("),
+        stated: &["core/protocol/src/contract", "core/directory/src"],
     },
-    Column { holds: "invariant of the simulator", below: &["sim/src"], around: ("\"", "\"") },
-    Column { holds: "property of a model", below: &["tests/models"], around: ("\"", "\"") },
-    Column { holds: "test", below: &["tests", "core", "src", "backends", "sim"], around: ("fn ", "(") },
+    Column { holds: "invariant of the simulator", below: &["sim/src"], around: ("\"", "\""), stated: &[] },
+    Column { holds: "property of a model", below: &["tests/models"], around: ("\"", "\""), stated: &[] },
+    Column {
+        holds: "test",
+        below: &["tests", "core", "src", "backends", "sim"],
+        around: ("fn ", "("),
+        stated: &[],
+    },
 ];
 
 fn rows(page: &str) -> Result<Vec<Row>, String> {
@@ -125,6 +137,7 @@ mod tests {
     fn names_that_are_nowhere_are_told() {
         let sources = [
             source("backends/conformance/src/a.rs", "pub fn claim() {}"),
+            source("core/protocol/src/contract/a.rs", "/// - *claim*: one gets it."),
             source("sim/src/invariants.rs", "=> \"one_only\","),
             source("tests/a.rs", "fn one() {}"),
             source("benches/b.rs", "fn other() {}"),
@@ -132,6 +145,8 @@ mod tests {
         let row = &rows(TABLE).unwrap()[0];
         let unknown: Vec<String> = row.unknown(&sources).collect();
         assert_eq!(unknown, ["docs/guarantees.md: no test is called other (one)"]);
+        let unstated: Vec<String> = row.unknown(&sources[..1]).take(1).collect();
+        assert_eq!(unstated, ["docs/guarantees.md: no rule of a contract is called claim (one)"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The project's own commands: test, soak, requirements, bench, sim.
+//! The project's own commands: test, soak, requirements, bench, sim, cost.
 //!
 //! Each command is a module; [`workspace`] runs child processes, [`step`] times them and writes the summary.
 
@@ -8,6 +8,7 @@
 mod bench;
 mod capture;
 mod containers;
+mod cost;
 mod foundationdb;
 mod guarantees;
 mod multidc;
@@ -47,6 +48,7 @@ fn run(arguments: &[String]) -> Result<bool, String> {
         "requirements" => requirements::run(&workspace()?, rest),
         "bench" => bench::run(workspace()?, rest),
         "sim" => sim::run(&workspace()?, rest),
+        "cost" => cost::run(&workspace()?, rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
             Ok(true)
@@ -63,6 +65,7 @@ cargo xtask soak [--seeds N] [--repeat N]
 cargo xtask requirements [--min N]       which statements of docs/requirements.md no test cites
 cargo xtask bench SUITE [ARGUMENTS]      runs archipelago-bench-SUITE in release and judges its bars
 cargo xtask sim [--from S] --seeds N     runs the simulator; all arguments go to it
+cargo xtask cost                         what membership costs: the tables of docs/membership.md
 cargo xtask help
 
 ARCHIPELAGO_TEST_REQUIRE=etcd,nats       servers without which `test` fails instead of saying what is missing

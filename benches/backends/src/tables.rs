@@ -21,6 +21,8 @@ use futures_util::StreamExt;
 use crate::contestant::RealTimer;
 
 /// Measures one engine and prints what was found; how many bars are short.
+///
+/// Proves: R477
 pub(crate) async fn run(engine: &str, store: Arc<dyn Store>) -> usize {
     check_bytes(&store).await;
     for ranges in RANGES {

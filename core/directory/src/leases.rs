@@ -11,6 +11,7 @@ use archipelago_protocol::session::{EndReason, Lease, LeaseAnswer, LeaseSeen, Le
 use archipelago_protocol::time::Millis;
 
 use crate::directory::{StoreDirectory, at};
+use crate::mutants::bent_if_absent;
 use crate::record::{Expect, Space, Write};
 use crate::store::{CasAnswer, Read};
 use crate::value::{decode_key, decode_lease, decode_node, encode, lease_id, node_record_id};
@@ -34,7 +35,7 @@ impl StoreDirectory {
 
     pub(crate) async fn read_lease(&self, id: NodeId) -> Result<Option<LeaseSeen>, DirectoryError> {
         let record = self.get(&lease_id(id), Read::Linearizable).await?;
-        record.as_ref().map(decode_lease).transpose()
+        Ok(bent_if_absent(id, record.as_ref().map(decode_lease).transpose()?))
     }
 
     /// Ends the holder's own session, whatever its record says: the holder has stopped, so the end is true. Absence is

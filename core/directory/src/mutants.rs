@@ -10,6 +10,8 @@ use archipelago_protocol::session::{EndReason, Lease, LeaseSeen, LeaseVersion};
 #[non_exhaustive]
 #[cfg_attr(not(feature = "mutants"), expect(unreachable_pub, reason = "exported with the feature only"))]
 pub enum Mutant {
+    /// PIN: a lease that the store does not have is taken for one that has ended.
+    AbsenceTakenForDeath,
     /// EVIDENCE: a claim replaces the record of another without a look at its session.
     ClaimAsksNobody,
     /// Every delete names a version: what an ended session has left is deleted whoever has it by now.
@@ -18,11 +20,16 @@ pub enum Mutant {
 
 /// What a claim is told about the lease of the present owner.
 pub(crate) fn bent(id: NodeId, seen: Option<LeaseSeen>) -> Option<LeaseSeen> {
-    if broken(Mutant::ClaimAsksNobody) {
-        let lease = Lease::Ended { why: EndReason::Silent, by: id };
-        return Some(LeaseSeen { id, version: LeaseVersion(0), lease });
-    }
-    seen
+    if broken(Mutant::ClaimAsksNobody) { Some(ended(id)) } else { seen }
+}
+
+/// What whoever reads a lease is told.
+pub(crate) fn bent_if_absent(id: NodeId, seen: Option<LeaseSeen>) -> Option<LeaseSeen> {
+    if broken(Mutant::AbsenceTakenForDeath) { seen.or_else(|| Some(ended(id))) } else { seen }
+}
+
+fn ended(id: NodeId) -> LeaseSeen {
+    LeaseSeen { id, version: LeaseVersion(0), lease: Lease::Ended { why: EndReason::Silent, by: id } }
 }
 
 #[cfg(feature = "mutants")]

@@ -1,6 +1,6 @@
 //! What membership costs: bytes per node and second, and rounds until a change is known to all.
 //!
-//! Runs the machines alone, in simulated time: `cargo run --example gossip_cost -p archipelago-protocol [nodes…]`.
+//! Runs the machines alone, in simulated time: part of `cargo xtask cost`; other sizes may be given as arguments.
 //! Sizes are those of the frames, without what a transport adds to each.
 #![allow(clippy::print_stdout, missing_docs)]
 

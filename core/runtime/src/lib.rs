@@ -29,7 +29,7 @@ mod tables;
 mod watch;
 
 pub use activation::Activation;
-pub use call::{Call, CallOptions, InCall, in_call, remaining};
+pub use call::{Call, CallOptions, InCall, current_trace, in_call, remaining};
 pub use catalog::{Factory, MessageTable};
 pub use cluster::ClusterMember;
 pub use datacenter::{DataCenterSettings, Gateways, PlaceError, PlacedActor, Reach};

@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         Err(message) => {
             eprintln!("{message}");
             eprintln!(
-                "usage: archipelago-sim [--workload local|remote|cluster] [--from S] [--seeds N] [--seconds T] [--replay SEED [--log true]]"
+                "usage: archipelago-sim [--workload local|remote|cluster|handoff] [--from S] [--seeds N] [--seconds T] [--replay SEED [--log true]]"
             );
             ExitCode::from(2)
         }

@@ -57,7 +57,9 @@ macro_rules! on_every_road {
 }
 
 on_every_road! {
-    /// Proves: R472
+    /// The two have neither a store nor members in common.
+    ///
+    /// Proves: R472, R480, R481
     everything_is_delivered_once_and_in_order => everything_arrives;
     large_messages_go_beside_small_ones => large_beside_small;
     a_killed_peer_leaves_no_call_hanging => killed;

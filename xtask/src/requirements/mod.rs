@@ -78,15 +78,22 @@ impl Coverage {
             .map(|citation| format!("{} cites {}, which does not exist", citation.place, citation.statement));
         let unreadable =
             self.citations.unreadable.iter().map(|place| format!("{place} cites nothing readable"));
-        unknown.chain(unreadable).collect()
+        let (stated, cited) = (self.spec.requirements(), self.cited());
+        let void = self.spec.void.keys().filter_map(|number| {
+            let cited = cited.contains(number).then_some("cited");
+            let but = if stated.contains(number) { cited } else { Some("not stated") };
+            but.map(|but| format!("R{number} is void, but {but}"))
+        });
+        unknown.chain(unreadable).chain(void).collect()
     }
 
     fn headline(&self) -> String {
-        format!(
-            "{} of {} requirements are cited by a test",
-            self.cited().len(),
-            self.spec.requirements().len()
-        )
+        let (cited, all) = (self.cited().len(), self.spec.requirements().len());
+        let void = match self.spec.void.len() {
+            0 => String::new(),
+            void => format!(", {void} void"),
+        };
+        format!("{cited} of {all} requirements are cited by a test{void}")
     }
 
     fn text(&self) -> String {
@@ -95,10 +102,11 @@ impl Coverage {
             lines.push(format!("{place}: a citation that is not above a test that runs"));
         }
         lines.push(self.headline());
+        lines.extend(self.spec.void.iter().map(|(number, why)| format!("  R{number} is void: {why}")));
         let cited = self.cited();
+        let is_open = |number: &&u32| !cited.contains(number) && !self.spec.void.contains_key(number);
         for layer in &self.spec.layers {
-            let left: Vec<String> =
-                layer.numbers.iter().filter(|n| !cited.contains(n)).map(|n| format!("R{n}")).collect();
+            let left: Vec<String> = layer.numbers.iter().filter(is_open).map(|n| format!("R{n}")).collect();
             if !left.is_empty() {
                 lines.push(format!("  {}, not cited: {}", layer.name, left.join(" ")));
             }
@@ -124,6 +132,26 @@ mod tests {
         let coverage = coverage("tests/a.rs", "/// CITES R2\n#[test]\nfn two() {}\n");
         assert!(coverage.errors().is_empty());
         assert_eq!(coverage.text(), "1 of 2 requirements are cited by a test\n  ID, not cited: R1");
+    }
+
+    fn with_void(mut coverage: Coverage, number: u32) -> Coverage {
+        coverage.spec.void.insert(number, "nobody needs it".to_owned());
+        coverage
+    }
+
+    #[test]
+    fn what_is_void_is_counted_apart_with_its_reason() {
+        let coverage = with_void(coverage("tests/a.rs", "/// CITES R2\n#[test]\nfn two() {}\n"), 1);
+        assert!(coverage.errors().is_empty());
+        let told = "1 of 2 requirements are cited by a test, 1 void\n  R1 is void: nobody needs it";
+        assert_eq!(coverage.text(), told);
+    }
+
+    #[test]
+    fn what_is_void_is_neither_cited_nor_unheard_of() {
+        let cites = "/// CITES R2\n#[test]\nfn two() {}\n";
+        assert_eq!(with_void(coverage("tests/a.rs", cites), 2).errors(), ["R2 is void, but cited"]);
+        assert_eq!(with_void(coverage("tests/a.rs", cites), 9).errors(), ["R9 is void, but not stated"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The numbered statements of `docs/requirements.md`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A numbered statement of the page.
@@ -26,6 +26,8 @@ impl fmt::Display for Statement {
 pub(super) struct Spec {
     pub(super) layers: Vec<Layer>,
     resolutions: BTreeSet<u32>,
+    /// What is deliberately not so, and why.
+    pub(super) void: BTreeMap<u32, String>,
 }
 
 /// A section of the page and the numbers in it.
@@ -36,9 +38,10 @@ pub(super) struct Layer {
 }
 
 impl Spec {
-    /// Reads the page: `## NAME — title` opens a layer, ``- **R12** `A` `` is a statement of it.
+    /// Reads the page: `## NAME — title` opens a layer, ``- **R12** `A` `` is a statement of it; in the section `Void`
+    /// the row `| R12 | why |` takes one back.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let mut spec = Self { layers: Vec::new(), resolutions: BTreeSet::new() };
+        let mut spec = Self { layers: Vec::new(), resolutions: BTreeSet::new(), void: BTreeMap::new() };
         let mut seen = BTreeSet::new();
         for line in text.lines() {
             if let Some(title) = line.strip_prefix("## ") {
@@ -46,6 +49,9 @@ impl Spec {
                 spec.layers.push(Layer { name, numbers: Vec::new() });
             }
             spec.resolutions.extend(resolution(line));
+            if spec.layers.last().is_some_and(|layer| layer.name == VOID) {
+                spec.void.extend(taken_back(line));
+            }
             let Some(number) = requirement(line) else { continue };
             if !seen.insert(number) {
                 return Err(format!("R{number} is stated twice"));
@@ -76,12 +82,21 @@ fn resolution(line: &str) -> Option<u32> {
     line.strip_prefix("| C")?.split_once(" |")?.0.parse().ok()
 }
 
+/// The requirement that this row takes back, and why.
+fn taken_back(line: &str) -> Option<(u32, String)> {
+    let (number, why) = line.strip_prefix("| R")?.split_once(" | ")?;
+    let why = why.trim_end().strip_suffix('|')?.trim();
+    Some((number.parse().ok()?, why.to_owned())).filter(|_| !why.is_empty())
+}
+
 /// The number of the requirement that this line is.
 fn requirement(line: &str) -> Option<u32> {
     let (number, rest) = line.strip_prefix("- **R")?.split_once("** `")?;
     let (kind, _) = rest.split_once('`')?;
     (kind.chars().count() == 1).then(|| number.parse().ok()).flatten()
 }
+
+const VOID: &str = "Void";
 
 #[cfg(test)]
 mod tests {
@@ -95,6 +110,14 @@ mod tests {
         let layer = |name: &str, numbers: &[u32]| Layer { name: name.to_owned(), numbers: numbers.to_vec() };
         assert_eq!(spec.layers, [layer("ID", &[1, 2]), layer("MSG", &[3])]);
         assert!(spec.knows(Statement::Resolution(3)) && !spec.knows(Statement::Resolution(1)));
+    }
+
+    #[test]
+    fn only_rows_of_their_section_with_a_reason_take_statements_back() {
+        let rows = "| R1 | asks too much |\n| R2 | |\n";
+        let spec = Spec::parse(&format!("## ID\n- **R1** `A` One.\n## Void\n{rows}")).unwrap();
+        assert_eq!(spec.void, BTreeMap::from([(1, "asks too much".to_owned())]));
+        assert_eq!(Spec::parse(&format!("## Broken on purpose\n{rows}")).unwrap().void, BTreeMap::new());
     }
 
     #[test]

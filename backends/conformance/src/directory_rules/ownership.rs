@@ -86,6 +86,8 @@ pub async fn claim_tells_placed_from_raced(f: Fixture) {
 
 /// Where the store checks guards, a session that is over gets `SessionLost`; one that lives and lost only its poster does
 /// not. Safety never depends on it.
+///
+/// Proves: R36
 pub async fn claim_refuses_a_lost_session(f: Fixture) {
     f.open(1).await;
     f.remove(&node_record_id(NodeId::new(1))).await;
@@ -132,7 +134,9 @@ pub async fn release_names_its_generation(f: Fixture) {
     assert_eq!(conflict(f.directory.release(&new).await), None);
 }
 
-/// A transfer moves only the caller's own generation (mutant 16), and begins a tenure.
+/// A transfer moves only the caller's own generation (mutant 16), begins a tenure, and the record says which move it came by.
+///
+/// Proves: R498
 pub async fn transfer_names_its_generation(f: Fixture) {
     f.open(1).await;
     f.open(2).await;
@@ -185,7 +189,7 @@ pub async fn reassert_keeps_the_tenure(f: Fixture) {
 
 /// A lookup finds the owner from anywhere, and reports none whose session has ended (H18).
 ///
-/// Proves: R204, R206, R218, R224, R228
+/// Proves: R36, R204, R206, R218, R224, R228
 pub async fn lookup_hides_the_ended(f: Fixture) {
     f.open(1).await;
     let key = OwnedKey::from(
@@ -234,9 +238,9 @@ pub async fn evict_needs_an_ended_session(f: Fixture) {
     assert_eq!(f.owner(&placed.key).await.map(|record| record.placement), Some(placed));
 }
 
-/// Eviction leaves what others have taken meanwhile.
+/// Eviction clears what the ended session still has, and leaves what others have taken meanwhile.
 ///
-/// Proves: R222
+/// Proves: R198, R222
 pub async fn evict_spares_newer_records(f: Fixture) {
     f.open(1).await;
     f.open(2).await;

@@ -117,9 +117,9 @@ pub async fn watch_of_a_node_follows_its_records(f: Fixture) {
     assert_eq!(view.owned(), [gained.key]);
 }
 
-/// A node joins the view with its announcement and leaves it when its session ends or is closed.
+/// A node joins the view with its announcement, which says who it is, and leaves it when its session ends or is closed.
 ///
-/// Proves: R175, R177
+/// Proves: R175, R176, R177
 pub async fn watch_tells_who_joined_and_left(f: Fixture) {
     let mut watch = f.directory.watch(WatchScope::Nodes, None).await.expect("watches");
     next(&f, &mut watch).await;
@@ -130,7 +130,10 @@ pub async fn watch_tells_who_joined_and_left(f: Fixture) {
     let mut told = Vec::new();
     for _ in 0..4 {
         told.push(match next(&f, &mut watch).await {
-            WatchEvent::Put { entry: Entry::Node(node), .. } => ("joined", node.id.as_u64()),
+            WatchEvent::Put { entry: Entry::Node(node), .. } => {
+                assert_eq!(node, info(node.id.as_u64()));
+                ("joined", node.id.as_u64())
+            }
             WatchEvent::Gone { id: EntryId::Node(id), .. } => ("left", id.as_u64()),
             other => panic!("{other:?}"),
         });

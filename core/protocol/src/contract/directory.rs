@@ -21,6 +21,7 @@ use crate::session::{Beat, EndReason, LeaseAnswer, LeaseSeen, LeaseVersion, Sess
 /// - *ended_is_final*: an ended lease is never changed again, only collected.
 /// - *revoked_stops_beats*: after a revocation no beat is applied.
 /// - *close_is_immediate*: after a close is answered, others may claim the session's keys without waiting.
+/// - *a_silent_stop_frees_its_keys_after_the_wait*: without a close they wait until an observer has ended the session.
 /// - *pin_writes_absence_down*: pinning an absent lease gives it a version; pinning a present one changes nothing.
 /// - *sessions_lists_the_announced*: a node is listed from its announcement until its session has ended.
 ///
@@ -30,7 +31,8 @@ use crate::session::{Beat, EndReason, LeaseAnswer, LeaseSeen, LeaseVersion, Sess
 ///   lease record is missing.
 /// - *claim_recasts_its_own*: a claim that finds the claimer's own session in the record writes it anew, with a new
 ///   generation; nothing is adopted by reading.
-/// - *generation_grows*: every placement of a key has a greater generation than all before, also across a release.
+/// - *generation_grows*, *generation_grows_across_deletes*: every placement of a key has a greater generation than all
+///   before, also across a release.
 /// - *release_names_its_generation*, *transfer_names_its_generation*, *reassert_names_its_generation*: each
 ///   writes only over the generation that the caller owns.
 /// - *reassert_keeps_the_tenure*: same owner, new generation, same `since`.

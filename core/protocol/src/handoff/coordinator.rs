@@ -440,6 +440,7 @@ mod tests {
         assert!(tell(&mut coordinator, 2_030, CoordinatorEvent::Wanted(7)).is_empty(), "somebody owns it");
     }
 
+    /// Proves: R292
     #[test]
     fn a_shard_without_a_record_is_placed_when_it_is_wanted() {
         let mut coordinator = unbalanced(0);

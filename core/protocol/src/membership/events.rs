@@ -17,8 +17,10 @@ pub enum MembershipEvent {
     },
     /// Join through these addresses as well; asked again until one answers.
     JoinThrough(Vec<NodeAddress>),
-    /// The directory shows the poster of a node with a session.
+    /// The poster of a node with a session has just appeared in the directory.
     Announced(NodeInfo),
+    /// A listing of the directory shows the poster of a node with a session, nobody knows since when.
+    Listed(NodeInfo),
     /// The first listing of the directory has been handed in as a whole: a node that is alone now really is.
     DirectoryListed,
     /// The directory shows that a session has ended: the one thing that makes a member `Down` for certain.

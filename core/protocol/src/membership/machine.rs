@@ -80,6 +80,7 @@ impl Membership {
             MembershipEvent::Wake { random } => self.on_wake(now, random),
             MembershipEvent::JoinThrough(seeds) => self.on_join_through(seeds),
             MembershipEvent::Announced(info) => self.on_announced(&info),
+            MembershipEvent::Listed(info) => self.on_listed(&info),
             MembershipEvent::DirectoryListed => self.on_directory_listed(),
             MembershipEvent::SessionEnded(node) => self.on_session_ended(now, node),
             MembershipEvent::Received { from, frame } => self.on_received(now, from, frame),
@@ -164,8 +165,14 @@ impl Membership {
     }
 
     fn on_announced(&mut self, info: &NodeInfo) -> Vec<MembershipAction> {
-        let refused = self.enter(info) == Entered::Refused;
-        refused.then_some(MembershipAction::Publish(MemberEvent::Refused(info.id))).into_iter().collect()
+        let entered = self.enter(info);
+        told_if_refused(entered, info.id)
+    }
+
+    /// Of two lives at one address, both listed, either may be the later one; the end of a session will tell.
+    fn on_listed(&mut self, info: &NodeInfo) -> Vec<MembershipAction> {
+        let entered = self.enter_beside(info);
+        told_if_refused(entered, info.id)
     }
 
     fn on_directory_listed(&mut self) -> Vec<MembershipAction> {
@@ -173,18 +180,24 @@ impl Membership {
         Vec::new()
     }
 
-    /// A node whose id is removed stays so, also if its tombstone was forgotten. One that takes an address over
-    /// proves that whoever stood there is gone.
-    pub(super) fn enter(&mut self, info: &NodeInfo) -> Entered {
+    /// A node whose id is removed stays so, also if its tombstone was forgotten.
+    fn enter_beside(&mut self, info: &NodeInfo) -> Entered {
         if self.forgotten.contains(info.id) {
             return Entered::Gone;
         }
         let entered = self.state.enter(info);
+        self.changed |= entered == Entered::New;
+        entered
+    }
+
+    /// One that has just come, and takes an address over, proves that whoever stood there is gone. This node itself is not:
+    /// what came can only be old news.
+    pub(super) fn enter(&mut self, info: &NodeInfo) -> Entered {
+        let entered = self.enter_beside(info);
         if entered == Entered::New {
-            self.changed = true;
             let stood_there = self.members().filter(|member| {
                 member.info.address == info.address
-                    && member.id() != info.id
+                    && ![info.id, self.me.id].contains(&member.id())
                     && member.status != MemberStatus::Joining
             });
             let replaced: Vec<NodeId> = stood_there.map(Member::id).collect();
@@ -306,6 +319,11 @@ impl Membership {
     fn next_wake(&self) -> Millis {
         self.split.due().map_or(self.next_gossip, |split| self.next_gossip.min(split))
     }
+}
+
+fn told_if_refused(entered: Entered, id: NodeId) -> Vec<MembershipAction> {
+    let refused = entered == Entered::Refused;
+    refused.then_some(MembershipAction::Publish(MemberEvent::Refused(id))).into_iter().collect()
 }
 
 /// A consequence may have consequences (the only node lets itself in), but never this many.

@@ -97,6 +97,18 @@ mod tests {
         assert_eq!(here, there);
     }
 
+    /// Proves: R133
+    #[test]
+    fn a_member_is_an_address_a_status_and_roles() {
+        let mut described = info(1);
+        described.roles.extend(["backend".into(), "frontend".into(), "backend".into()]);
+        let member = Member::joining(described);
+        let told: Member = postcard::from_bytes(&postcard::to_allocvec(&member).unwrap()).unwrap();
+        assert_eq!(told.info.address, "node-0001:4710".parse().unwrap());
+        assert_eq!(told.status, MemberStatus::Joining);
+        assert!(told.info.roles.iter().eq(["backend", "frontend"]), "a set");
+    }
+
     #[test]
     fn a_description_without_bounds_is_seen_as_such() {
         let mut long = info(1);

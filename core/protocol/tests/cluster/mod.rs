@@ -119,7 +119,7 @@ impl Cluster {
             for other in (0..place).filter(|other| self.nodes[*other].has_session).collect::<Vec<_>>() {
                 self.tell_soon(other, MembershipEvent::Announced(info.clone()));
                 let known = self.nodes[other].info.clone();
-                self.tell_soon(place, MembershipEvent::Announced(known));
+                self.tell_soon(place, MembershipEvent::Listed(known));
             }
             self.schedule(Millis(250), Due::Tell { to: place, event: MembershipEvent::DirectoryListed });
         }

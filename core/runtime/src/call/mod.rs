@@ -10,4 +10,4 @@ pub(crate) use future::{Answer, AnswerSender, answer_channel};
 pub(crate) use near::{Attendance, Delivery, NearSender, near_channel};
 pub use options::CallOptions;
 pub(crate) use scope::{CallScope, Entered, begin, enter, inherited, inherited_by_tell, within};
-pub use scope::{InCall, in_call, remaining};
+pub use scope::{InCall, current_trace, in_call, remaining};

@@ -150,6 +150,12 @@ pub fn remaining() -> Option<Duration> {
     })
 }
 
+/// The trace that the message being handled belongs to: its sender's, wherever that is. `None` outside of handlers, and if the
+/// sender belongs to none.
+pub fn current_trace() -> Option<TraceContext> {
+    CURRENT.with_borrow(|current| current.as_ref()?.came_with.as_deref()?.trace)
+}
+
 /// Keeps the deadline, the trace and the call chain of the present call inside `work`, across its awaits.
 ///
 /// ```

@@ -139,7 +139,7 @@ impl Cluster {
     fn take_in(&mut self, change: WatchEvent, ctx: &mut Context<Self>) {
         match change {
             WatchEvent::Snapshot { entries, .. } => self.listed(entries, ctx),
-            WatchEvent::Put { entry: Entry::Node(info), .. } => self.announced(info),
+            WatchEvent::Put { entry: Entry::Node(info), .. } => self.poster(info, MembershipEvent::Announced),
             WatchEvent::Gone { id: EntryId::Node(id), .. } => self.look_at_lease(id, ctx),
             WatchEvent::Put { .. } | WatchEvent::Gone { .. } => {}
         }
@@ -149,21 +149,21 @@ impl Cluster {
     fn listed(&mut self, entries: Vec<Entry>, ctx: &mut Context<Self>) {
         let listed: Vec<NodeInfo> = entries.into_iter().filter_map(named).collect();
         let still: BTreeSet<NodeId> = listed.iter().map(|info| info.id).collect();
-        listed.into_iter().for_each(|info| self.announced(info));
+        listed.into_iter().for_each(|info| self.poster(info, MembershipEvent::Listed));
         let missing: Vec<NodeId> = self.announced.keys().filter(|id| !still.contains(id)).copied().collect();
         missing.into_iter().for_each(|id| self.look_at_lease(id, ctx));
         self.tell(MembershipEvent::DirectoryListed);
     }
 
     /// A poster may be left over: written late, or never taken down.
-    fn announced(&mut self, info: NodeInfo) {
+    fn poster(&mut self, info: NodeInfo, event: fn(NodeInfo) -> MembershipEvent) {
         if self.is_removed(info.id) {
             return;
         }
         if self.announced.insert(info.id, info.clone()).is_none() {
             self.node.events().publish(Event::MemberJoined { member: info.clone() });
         }
-        self.tell(MembershipEvent::Announced(info));
+        self.tell(event(info));
     }
 
     /// A poster that is gone proves nothing; the end of the lease does.

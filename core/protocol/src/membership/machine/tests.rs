@@ -229,6 +229,31 @@ fn whoever_takes_an_address_over_replaces_who_stood_there() {
     assert!(status_of(&machine, 9).is_some());
 }
 
+/// Whoever comes late reads posters of the dead and the living in one list, after it has heard of the living.
+#[test]
+fn a_poster_that_is_only_listed_replaces_nobody() {
+    let mut machine = among(3);
+    let old = NodeInfo { id: node(9), ..info(3) };
+    machine.handle(Millis(1), MembershipEvent::Listed(old));
+    assert_eq!(status_of(&machine, 3), Some(MemberStatus::Up));
+    assert_eq!(
+        status_of(&machine, 9),
+        Some(MemberStatus::Joining),
+        "until its session is known to have ended"
+    );
+    machine.handle(Millis(2), MembershipEvent::SessionEnded(node(9)));
+    assert_eq!(status_of(&machine, 3), Some(MemberStatus::Up));
+    assert!(status_of(&machine, 9).is_none_or(|status| status == MemberStatus::Down));
+}
+
+#[test]
+fn a_poster_at_its_own_address_does_not_make_a_node_believe_that_it_is_gone() {
+    let mut machine = among(3);
+    let old = NodeInfo { id: node(9), ..info(1) };
+    machine.handle(Millis(1), MembershipEvent::Announced(old));
+    assert_eq!(machine.status(), MemberStatus::Up);
+}
+
 #[test]
 fn equal_views_exchange_no_members() {
     let mut one = among(3);
@@ -298,6 +323,7 @@ fn any_event() -> impl Strategy<Value = MembershipEvent> {
     prop_oneof![
         3 => any::<u64>().prop_map(|random| MembershipEvent::Wake { random }),
         1 => id().prop_map(|id| MembershipEvent::Announced(info(id))),
+        1 => id().prop_map(|id| MembershipEvent::Listed(info(id))),
         1 => (2..5u64).prop_map(|id| MembershipEvent::SessionEnded(node(id))),
         4 => (id(), frame).prop_map(|(from, frame)| received(from, frame)),
         1 => id().prop_map(|id| MembershipEvent::Unreachable(BTreeSet::from([node(id)]))),

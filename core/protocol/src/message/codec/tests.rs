@@ -97,7 +97,7 @@ impl PayloadCodec for Debugging {
     }
 }
 
-/// Proves: R103
+/// Proves: R103, R480
 #[test]
 fn code_written_for_any_codec_works_with_a_third_one() {
     fn round_trip<C: PayloadCodec>(codec: &C) -> (CodecId, u64) {

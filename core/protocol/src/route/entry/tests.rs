@@ -60,7 +60,7 @@ fn opened(dirty: bool) -> Entry {
     entry
 }
 
-/// Proves: R285
+/// Proves: R285, R292
 #[test]
 fn a_message_to_an_unknown_place_waits_and_asks_for_it_again_and_again() {
     let mut entry = Entry::default();
