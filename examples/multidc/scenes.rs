@@ -44,7 +44,8 @@ impl Stage<'_> {
                 let answer = self.tally.touch(caller, &key).await;
                 let right = |answer: &Answer| answer.count == round && answer.node.starts_with(town.name);
                 if !answer.as_ref().is_ok_and(right) {
-                    wrong.get_or_insert(format!("{key} answers {} with {answer:?}, not {round}", caller.name));
+                    wrong
+                        .get_or_insert(format!("{key} answers {} with {answer:?}, not {round}", caller.name));
                 }
             }
         }
