@@ -14,7 +14,7 @@ pub(crate) struct Answer {
 }
 
 #[derive(VirtualActor)]
-#[virtual_actor(handles(Touch))]
+#[virtual_actor(handles(Touch), migrate)]
 pub(crate) struct Ledger {
     count: u64,
     node: String,
@@ -29,6 +29,19 @@ impl Ledger {
 
 impl Actor for Ledger {
     type Context = Context<Self>;
+}
+
+/// The count goes along when the ledger moves to another node of its datacenter.
+impl Migrate for Ledger {
+    type Carried = u64;
+
+    fn dehydrate(&mut self) -> Option<u64> {
+        Some(self.count)
+    }
+
+    fn rehydrate(&mut self, count: u64) {
+        self.count = count;
+    }
 }
 
 impl Handler<Touch> for Ledger {

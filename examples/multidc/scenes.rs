@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use archipelago::datacenter::DataCenterState;
 
+use crate::actors::Answer;
 use crate::node::{Placed, Why};
 use crate::running::Running;
 use crate::stage::{LEASE, Stage};
@@ -34,18 +35,26 @@ impl Stage<'_> {
             }
         }
         self.view.promise(good, "an actor that lives nowhere comes to life in the datacenter that calls it");
-        let (mut same, began) = (true, Instant::now());
+        let (mut wrong, began) = (None, Instant::now());
         for (round, caller) in (2..).zip(self.towns.iter().flat_map(|town| &town.nodes)) {
             for (town, number) in self.towns.iter().flat_map(|town| (0..10).map(move |number| (town, number)))
             {
                 self.view.waiting(&format!("{} touches everybody", caller.name), began);
-                let answer = self.tally.touch(caller, &format!("{}-{number}", town.name)).await;
-                same &=
-                    answer.is_ok_and(|answer| answer.count == round && answer.node.starts_with(town.name));
+                let key = format!("{}-{number}", town.name);
+                let answer = self.tally.touch(caller, &key).await;
+                let right = |answer: &Answer| answer.count == round && answer.node.starts_with(town.name);
+                if !answer.as_ref().is_ok_and(right) {
+                    wrong
+                        .get_or_insert(format!("{key} answers {} with {answer:?}, not {round}", caller.name));
+                }
             }
         }
         self.view.waited();
-        self.view.promise(same, "from all six nodes the same 30 actors answer, each counts every touch once");
+        let same = "from all six nodes the same 30 actors answer, each counts every touch once";
+        self.view.promise(wrong.is_none(), same);
+        if let Some(wrong) = wrong {
+            self.view.line(&wrong);
+        }
     }
 
     pub(crate) async fn place(&mut self) {

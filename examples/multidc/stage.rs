@@ -62,7 +62,7 @@ impl<'a> Stage<'a> {
             let found = Founding { name, tier, certificates: &certificates, registry: &registry, run };
             towns.push(match &backend {
                 Backend::Embedded => found.threads().await?,
-                Backend::Outside(outside) => found.processes(outside)?,
+                Backend::Outside(outside) => found.processes(outside).await?,
             });
         }
         Ok(Self { view, tally: Tally::default(), registry, towns, certificates })
@@ -194,13 +194,13 @@ impl Founding<'_> {
                 builder.embedded_store(store).control_plane(plane)
             };
             let body = Body::Thread(NodeThread::start(&node, build).await?);
-            nodes.push(Running { name: node, body, run: self.run });
+            nodes.push(self.settled(Running { name: node, body, run: self.run }).await);
         }
         Ok(Town { name: self.name, tier: self.tier, nodes })
     }
 
     /// The same as processes.
-    fn processes(self, outside: &Outside) -> Result<Town, BoxError> {
+    async fn processes(self, outside: &Outside) -> Result<Town, BoxError> {
         let road = match self.registry {
             Registry::Along(road) => Some(road.address),
             _ => None,
@@ -211,9 +211,19 @@ impl Founding<'_> {
             settings.extend(outside.settings(self.name, road));
             let started = NodeProcess::start(&settings);
             let process = started.map_err(|error| format!("{node} does not start: {error}"))?;
-            nodes.push(Running { name: node, body: Body::Process(process), run: self.run });
+            let running = Running { name: node, body: Body::Process(process), run: self.run };
+            nodes.push(self.settled(running).await);
         }
         Ok(Town { name: self.name, tier: self.tier, nodes })
+    }
+
+    /// Waits until the datacenter of a node is up for it, so that the first node is the one that speaks for it.
+    async fn settled(&self, running: Running) -> Running {
+        let began = Instant::now();
+        while !running.sees(self.name, DataCenterState::Active) && began.elapsed() < PATIENCE {
+            actix::clock::sleep(Duration::from_millis(20)).await;
+        }
+        running
     }
 
     fn names(&self) -> [String; 2] {

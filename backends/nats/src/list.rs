@@ -24,7 +24,8 @@ pub(crate) async fn list(inner: &Inner, space: Space, tag: Option<&str>) -> Resu
     let subjects = [inner.subjects.space(space), inner.subjects.barrier()];
     let stream = inner.config.stream.as_str();
     let pulse = Pulse::new(inner.remembered);
-    let mut reader = Reader::open(&inner.link, stream, &subjects, From::Newest, pulse, deadline).await?;
+    let asked = inner.link.deadline();
+    let mut reader = Reader::open(&inner.link, stream, &subjects, From::Newest, pulse, asked).await?;
     let barrier = inner.write_barrier().await?;
     let mut listing = Listing { space, tag, records: BTreeMap::new(), markers: Vec::new() };
     let end = loop {

@@ -27,6 +27,8 @@ pub fn settings_of(name: &str, directory: &Store, registry: &Store) -> Settings 
     let own = [
         ("namespace", "shop"),
         ("membership.leader", "oldest"),
+        // Somebody who moves to the neighbour just when another datacenter looks for him is not found.
+        ("sharding.rebalance", "false"),
         ("datacenter.name", name),
         ("datacenter.heartbeat", "2s"),
         ("datacenter.refresh", "2s"),
@@ -51,8 +53,13 @@ impl DataCenter {
     pub fn start(program: &str, name: &'static str, settings: &Settings, nodes: usize) -> Self {
         let folder = tempfile::Builder::new().prefix("archipelago-test-").tempdir();
         let folder = folder.expect("the temporary folder can be written");
-        let one = |_| MemberProcess::start(program, settings, folder.path());
-        let nodes = (0..nodes).map(one).collect();
+        let start = || MemberProcess::start(program, settings, folder.path());
+        let mut first = start();
+        until("the first node speaks for its datacenter", Duration::from_secs(30), || {
+            let report = first.report();
+            report.standing(name) == Some(DataCenterState::Active)
+        });
+        let nodes = std::iter::once(first).chain((1..nodes).map(|_| start())).collect();
         let mut datacenter = Self { name, nodes, folder };
         let count = datacenter.nodes.len();
         until("the nodes of a datacenter see each other", Duration::from_secs(30), || {

@@ -96,7 +96,9 @@ fn lose_a_leader(store: &Store, all: &mut [DataCenter], accounts: Range<u64>) {
     });
     let (moved, records) = (killed.elapsed(), followed.records());
     assert!(answered > 0 && records.iter().all(|record| record.state == Active), "{records:?}");
-    assert_eq!(north.journals().events_like("down"), 0, "{:?}", north.journals().events);
+    for one in [north, south] {
+        assert_eq!(one.journals().events_like("down"), 0, "{}: {:?}", one.name, one.journals().events);
+    }
     figure(
         &format!("{}: leader killed", store.name()),
         format!(
