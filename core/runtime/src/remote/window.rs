@@ -81,7 +81,6 @@ const MOST_BYTES: usize = 1 << 38;
 const MOST_JOBS: usize = 1 << 22;
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "what is tested is shares given back on several threads")]
 mod tests {
     use archipelago_protocol::link::Window;
 
