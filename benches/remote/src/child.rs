@@ -36,6 +36,12 @@ impl Child {
 }
 
 impl Child {
+    /// Lets it end by itself, as it does when its parent is gone: what watches it can then finish.
+    pub(crate) fn end(mut self) {
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
+    }
+
     /// Lets it stand still, for good.
     pub(crate) fn freeze(&self) {
         let pid = self.process.id().to_string();

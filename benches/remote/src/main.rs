@@ -2,6 +2,9 @@
 //!
 //! Contestants take turns and the medians of their ratios count, because machines are noisy. Each bar is printed as
 //! `bar remote.<name> measured=<x> required=<y> ok|short`.
+//!
+//! `archipelago-bench-remote alone <road> <in flight> <asks>` measures ours alone, once, for those who count instructions;
+//! zero in flight tells instead of asking. Both processes end by themselves then, as profilers want it.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -30,12 +33,29 @@ fn main() {
         return;
     }
     let only: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, road, in_flight, count] = &only[..]
+        && first == "alone"
+    {
+        return alone(road, in_flight, count);
+    }
     let roads =
         Road::ALL.into_iter().filter(|road| only.is_empty() || only.iter().any(|name| name == road.name()));
     let short: usize = roads.map(compare).sum();
     if short > 0 {
         println!("{short} bars are short");
         std::process::exit(1);
+    }
+}
+
+/// Measures ours alone.
+fn alone(road: &str, in_flight: &str, count: &str) {
+    let road = Road::named(road).expect("tcp, tls or quic");
+    let number = |text: &str| text.parse::<u64>().expect("a number");
+    match (number(in_flight), number(count)) {
+        (0, count) => println!("{:<5} tell {:>10.0}/s", road.name(), on_actix(measure::tell(road, count))),
+        (callers, count) => {
+            println!("{:<5} ask {callers:>5} {}", road.name(), on_actix(measure::ask(road, callers, count)));
+        }
     }
 }
 

@@ -36,8 +36,8 @@ pub(crate) async fn ask(road: Road, in_flight: u64, asks: u64) -> Figures {
         start(road, child.credentials.clone(), Some(child.address.clone())).await.expect("the caller starts");
     run_asks(&node, in_flight, (asks / 10).max(in_flight)).await;
     let figures = run_asks(&node, in_flight, asks).await;
-    // The host is stopped by force, so this may find it gone.
     let _ = node.stop().await;
+    child.end();
     figures
 }
 
@@ -115,6 +115,7 @@ pub(crate) async fn tell(road: Road, count: u64) -> f64 {
     is_done.next().await;
     let rate = count as f64 / start.elapsed().as_secs_f64();
     let _ = node.stop().await;
+    child.end();
     rate
 }
 

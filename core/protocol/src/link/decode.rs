@@ -69,6 +69,8 @@ impl<'a> Take<'a> {
         if self.0.is_empty() { Ok(frame) } else { Err(FrameError::Malformed { part: FramePart::Frame }) }
     }
 
+    // Built in, so that the head is written where it stays.
+    #[inline(always)]
     fn head(&mut self) -> Result<Head<'a>, FrameError> {
         let fixed: &[u8; HEAD_BYTES] = self.array(FramePart::Head)?;
         let extras = fixed[7];

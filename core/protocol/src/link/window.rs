@@ -14,6 +14,18 @@ pub struct WindowSettings {
     pub jobs: usize,
 }
 
+impl WindowSettings {
+    /// Whether the reader stops: more is held than may be.
+    pub const fn is_exceeded(&self, bytes: usize, jobs: usize) -> bool {
+        bytes > self.bytes || jobs > self.jobs
+    }
+
+    /// Whether a reader that has stopped goes on: half of both is free.
+    pub const fn is_half_free(&self, bytes: usize, jobs: usize) -> bool {
+        bytes <= self.bytes / 2 && jobs <= self.jobs / 2
+    }
+}
+
 /// What is held of one lane: asks and tells that were accepted and have not started.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Window {
@@ -33,7 +45,7 @@ impl Window {
     pub const fn admit(&mut self, len: usize) {
         self.bytes += len;
         self.jobs += 1;
-        if self.bytes > self.settings.bytes || self.jobs > self.settings.jobs {
+        if self.settings.is_exceeded(self.bytes, self.jobs) {
             self.is_full = true;
         }
     }
@@ -46,7 +58,7 @@ impl Window {
         );
         self.bytes = self.bytes.saturating_sub(len);
         self.jobs = self.jobs.saturating_sub(1);
-        if self.bytes <= self.settings.bytes / 2 && self.jobs <= self.settings.jobs / 2 {
+        if self.settings.is_half_free(self.bytes, self.jobs) {
             self.is_full = false;
         }
     }

@@ -11,6 +11,7 @@ use archipelago_protocol::call::{CallError, CallTable, Ended, Queue, Start};
 use archipelago_protocol::identity::{ActorId, CorrelationId};
 use archipelago_protocol::time::Millis;
 
+use crate::call::NearSender;
 use crate::catalog::{AnyKind, Job, JobHead, KindCatalog, Queued, Reply};
 use crate::datacenter::Abroad;
 use crate::message::VirtualActor;
@@ -27,7 +28,6 @@ pub(crate) struct ArbiterLocal {
     node: Arc<NodeShared>,
     kinds: Box<[Box<dyn AnyKind>]>,
     calls: RefCell<CallTable<Rc<dyn Expire>>>,
-    outbox: RefCell<Vec<Box<Job<dyn Reply>>>>,
     next_token: Cell<u64>,
     /// Jobs accepted and not ended, over all kinds.
     open_jobs: Cell<usize>,
@@ -61,7 +61,6 @@ impl ArbiterLocal {
         Self {
             kinds,
             calls: RefCell::new(CallTable::new(index, node.settings().pending_calls)),
-            outbox: RefCell::default(),
             next_token: Cell::new(first_token),
             open_jobs: Cell::new(0),
             running_jobs: Cell::new(0),
@@ -136,44 +135,34 @@ impl ArbiterLocal {
 
     // ---- replies ----
 
-    /// Keeps the reply of a call until it may leave.
-    #[inline]
-    pub(crate) fn hold_reply(&self, job: Box<Job<dyn Reply>>) {
-        if job.head.call.is_some() || (job.head.remote && job.head.asks) {
-            self.outbox.borrow_mut().push(job);
-        } else if job.head.asks {
-            self.meters.late_replies.increment(1);
-        }
+    /// Whether replies may leave: the clock is read after the work they come from, and past the fence nothing leaves.
+    pub(crate) fn may_answer(&self) -> bool {
+        self.node.gate().may_answer(self.now())
     }
 
-    /// Lets the replies out that are held: the clock is read after the work they come from, and past the fence
-    /// nothing leaves. Late ones are counted and dropped.
-    pub(crate) fn flush_replies(&self) {
-        if self.outbox.borrow().is_empty() {
-            return;
-        }
-        let may_answer = self.node.gate().may_answer(self.now());
-        let mut held = std::mem::take(&mut *self.outbox.borrow_mut());
-        for mut job in held.drain(..) {
-            let pending = job.head.call.is_none_or(|call| self.end_call(call));
-            if let (Some(call), false) = (job.head.call, pending) {
-                if broken(Mutant::LateReplyCompletes) {
-                    self.end_successor(call);
-                }
-                self.meters.late_replies.increment(1);
-            } else if may_answer {
-                if let Some(caller) = job.body.release(self) {
-                    caller.send_job(job);
-                }
-            } else {
-                job.body.fail(CallError::Stopped, self);
+    /// Lets the reply of a job out, if it may; a late one is counted. A near caller takes it out of the job: then this is the
+    /// way there.
+    #[inline]
+    pub(crate) fn let_out(&self, job: &mut Job<dyn Reply>, may_answer: bool) -> Option<NearSender> {
+        if let Some(call) = job.head.call
+            && !self.end_call(call)
+        {
+            if broken(Mutant::LateReplyCompletes) {
+                self.end_successor(call);
             }
+            self.late_reply();
+            return None;
         }
-        // Keeps the room for the next batch.
-        let mut outbox = self.outbox.borrow_mut();
-        if outbox.capacity() == 0 {
-            *outbox = held;
+        if may_answer {
+            return job.body.release(self);
         }
+        job.body.fail(CallError::Stopped, self);
+        None
+    }
+
+    /// A reply came after its call had ended.
+    pub(crate) fn late_reply(&self) {
+        self.meters.late_replies.increment(1);
     }
 
     // ---- jobs ----
@@ -318,7 +307,6 @@ impl ArbiterLocal {
     /// Lets nothing in any more and refuses what waits; what runs dies with its tasks.
     pub(super) fn close(&self) {
         self.closed.set(true);
-        self.flush_replies();
         for kind in &self.kinds {
             kind.close(self);
         }

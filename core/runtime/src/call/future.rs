@@ -9,7 +9,7 @@ use archipelago_protocol::call::CallError;
 use futures_core::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use super::near::{Delivery, Look, NearAnswer, NearEnd, NearSender};
+use super::near::{Delivery, Look, NearAnswer, NearEnd, NearSender, boxed, keep_box};
 use crate::named::NamedAnswer;
 
 /// How a call ends.
@@ -35,7 +35,7 @@ impl<R: Send + 'static> AnswerSender<R> {
         match (self, answer) {
             (Self::Far(caller), answer) => drop(caller.send(answer)),
             (Self::Near(caller), Err(error)) => caller.send(Delivery::Failed(error)),
-            (Self::Near(caller), reply) => caller.send(Delivery::Boxed(Box::new(reply))),
+            (Self::Near(caller), reply) => caller.send(Delivery::Boxed(boxed(reply))),
         }
     }
 }
@@ -157,6 +157,14 @@ impl<R: 'static> Future for Call<R> {
                 let mut ended = Poll::Ready(Err(CallError::NoReply));
                 if let Poll::Ready(answer) = &mut ended {
                     job.body.collect(answer);
+                }
+                ended
+            }
+            Look::Boxed(mut boxed) => {
+                let mut ended = Poll::Ready(Err(CallError::NoReply));
+                if let (Poll::Ready(answer), Some(held)) = (&mut ended, boxed.downcast_mut::<Answer<R>>()) {
+                    std::mem::swap(answer, held);
+                    keep_box(boxed);
                 }
                 ended
             }

@@ -7,7 +7,7 @@ mod scope;
 
 pub use future::Call;
 pub(crate) use future::{Answer, AnswerSender, answer_channel};
-pub(crate) use near::{Attendance, Delivery, NearSender, near_channel};
+pub(crate) use near::{Attendance, Delivery, NearSender, boxed, near_channel};
 pub use options::CallOptions;
 pub(crate) use scope::{CallScope, Entered, begin, enter, inherited, inherited_by_tell, within};
 pub use scope::{InCall, current_trace, in_call, remaining};

@@ -7,6 +7,7 @@
 //!
 //! Invariant: whoever waits at a [`NearAnswer`] learns the end exactly once, also if the job is dropped unanswered.
 
+mod boxes;
 mod errands;
 mod table;
 
@@ -18,6 +19,7 @@ use tokio::sync::oneshot;
 
 use super::Answer;
 use crate::catalog::{Job, Reply};
+pub(crate) use boxes::{boxed, keep_box};
 pub(crate) use errands::Attendance;
 use table::{EntryId, HERE, Put};
 
@@ -46,6 +48,8 @@ pub(crate) enum Look {
     Pending,
     /// The reply is in the job.
     Replied(Box<Job<dyn Reply>>),
+    /// The reply, from another node or a job of another type: an `Answer<R>`.
+    Boxed(Box<dyn Any + Send>),
     /// Something rarer: [`NearAnswer::end`] says what.
     Otherwise,
 }
@@ -109,9 +113,9 @@ impl NearAnswer {
         let look = HERE
             .try_with(|here| if thread == here.number() { here.look(place, cx) } else { Look::Otherwise });
         match look {
-            Ok(Look::Replied(job)) => {
+            Ok(look @ (Look::Replied(_) | Look::Boxed(_))) => {
                 self.0 = 0;
-                Look::Replied(job)
+                look
             }
             Ok(look) => look,
             Err(_) => Look::Otherwise,

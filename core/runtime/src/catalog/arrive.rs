@@ -80,7 +80,7 @@ impl<A: VirtualActor> KindCatalog<A> {
         let work = move || {
             let result = codec
                 .map_err(unreadable)
-                .and_then(|codec| decoding(&node, || decode(job, &payload, codec, &mut way_back)));
+                .and_then(|codec| decoding(&node, || decode(job, &payload, codec, &mut way_back, None)));
             // Nobody waits if the node has stopped.
             drop(done.send((result, way_back)));
         };
@@ -182,7 +182,7 @@ impl<A: VirtualActor> KindCatalog<A> {
     ) -> Result<super::Queued<A>, CallError> {
         let codec = Codec::from_id(head.codec).map_err(unreadable)?;
         let head = job_head((head, now), asks, entry);
-        decoding(on.node(), || entry.decode(head, payload, codec, way_back))
+        decoding(on.node(), || entry.decode(head, payload, codec, way_back, self.kept_job()))
     }
 }
 

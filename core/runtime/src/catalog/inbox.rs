@@ -129,7 +129,15 @@ impl<A: VirtualActor> Inbox<A> {
         inner.tokens.remove(token);
         drop(inner);
         self.on.job_ended();
-        self.on.hold_reply(job);
+        if let Some(kind) = self.on.kind::<A>(self.kind) {
+            kind.hold_reply(job, &self.on);
+        }
+    }
+
+    fn flush_replies(&self) {
+        if let Some(kind) = self.on.kind::<A>(self.kind) {
+            kind.flush_replies(&self.on);
+        }
     }
 
     /// Lets the actor go if it is time.
@@ -211,7 +219,7 @@ impl<A: VirtualActor> ActorFuture<A> for Inbox<A> {
             // Before the replies leave: what they set off may send to this very actor.
             this.slot.inner.borrow_mut().inbox = Some(cx.waker().clone());
         }
-        this.on.flush_replies();
+        this.flush_replies();
         this.leave(actor, ctx);
         // Pending also after the end: only then does actix clear away the futures that the actor has cancelled.
         Poll::Pending
@@ -228,7 +236,7 @@ impl<A: VirtualActor> Drop for Inbox<A> {
             job.body.fail(CallError::Panicked, &self.on);
             self.job_ended(token, job, self.on.coarse());
         }
-        self.on.flush_replies();
+        self.flush_replies();
         let mut inner = self.slot.inner.borrow_mut();
         inner.inbox = None;
         if broken(Mutant::InboxDropsQueueOnStop) {

@@ -64,6 +64,8 @@ pub(crate) trait JobBody<A: VirtualActor>: Reply {
     fn goes_back(&self, on: &ArbiterLocal) -> bool;
     /// Whether it came by this connection.
     fn came_by(&self, incoming: &Incoming, on: &ArbiterLocal) -> bool;
+    /// Takes the content of a new job out of `fresh`, an `Option` of one of the same type; false if it is of another.
+    fn refill(&mut self, fresh: &mut dyn Any) -> bool;
     /// Makes of the job again what it was before it was queued; none if it cannot be encoded: then its call ends without an
     /// answer.
     fn unsend(&mut self, origin: Origin) -> Option<Unsent>;
@@ -98,6 +100,8 @@ pub(crate) trait Reply: Send {
     fn fail(&mut self, error: CallError, on: &ArbiterLocal);
     /// True if nobody waits for the reply any more.
     fn is_abandoned(&self, on: &ArbiterLocal) -> bool;
+    /// Drops whatever is left in a job that has ended.
+    fn clear(&mut self);
 }
 
 /// What became of a job that was run.
@@ -209,6 +213,16 @@ impl<A: VirtualActor, M: AcceptedBy<A>> JobBody<A> for TypedJob<M> {
         matches!(&self.reply_to, ReplyTo::Lane(way, _) if way.came_by(incoming))
     }
 
+    fn refill(&mut self, fresh: &mut dyn Any) -> bool {
+        match fresh.downcast_mut::<Option<Self>>().and_then(Option::take) {
+            Some(fresh) => {
+                *self = fresh;
+                true
+            }
+            None => false,
+        }
+    }
+
     fn unsend(&mut self, origin: Origin) -> Option<Unsent> {
         let Stage::Waiting(message) = std::mem::replace(&mut self.stage, Stage::Running) else { return None };
         let id = M::WIRE_ID;
@@ -265,6 +279,11 @@ impl<M: RemoteMessage> Reply for TypedJob<M> {
             ReplyTo::Encoded(caller, _) => caller.is_closed(),
             ReplyTo::Lane(lane, _) => lane.is_abandoned(on),
         }
+    }
+
+    fn clear(&mut self) {
+        self.stage = Stage::Running;
+        self.reply_to = ReplyTo::Nobody;
     }
 }
 

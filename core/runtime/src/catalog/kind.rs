@@ -53,6 +53,10 @@ pub(crate) struct KindCatalog<A: VirtualActor> {
     ranks: RefCell<TimeQueue<Weak<Slot<A>>>>,
     shards: Shards,
     luggage: Luggage,
+    /// The jobs whose replies wait to leave.
+    held: RefCell<Vec<Queued<A>>>,
+    /// Jobs that have ended, to be filled again.
+    jobs: RefCell<Vec<Queued<A>>>,
     meters: KindMeters,
 }
 
@@ -76,6 +80,8 @@ impl<A: VirtualActor> KindCatalog<A> {
             ended: RefCell::default(),
             idle: RefCell::default(),
             ranks: RefCell::default(),
+            held: RefCell::default(),
+            jobs: RefCell::default(),
         }
     }
 
@@ -209,6 +215,14 @@ impl<A: VirtualActor> KindCatalog<A> {
         &self.ranks
     }
 
+    pub(super) const fn held(&self) -> &RefCell<Vec<Queued<A>>> {
+        &self.held
+    }
+
+    pub(super) const fn jobs(&self) -> &RefCell<Vec<Queued<A>>> {
+        &self.jobs
+    }
+
     pub(super) fn count(&self) -> usize {
         self.slots.len()
     }
@@ -289,7 +303,7 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
         let entry = self.messages.get(id).ok_or_else(|| self.unknown_message(name.to_owned()));
         let job = entry.and_then(|entry| {
             head.flags |= entry.flags;
-            decoding(on.node(), || entry.decode(head, bytes, codec, &mut way_back))
+            decoding(on.node(), || entry.decode(head, bytes, codec, &mut way_back, None))
         });
         self.submit(target, job.map_err(|error| way_back.refuse(error, on))?, on)
     }
@@ -429,6 +443,7 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
     }
 
     fn close(&self, on: &ArbiterLocal) {
+        self.flush_replies(on);
         for slot in self.slots.all() {
             let waiting = std::mem::take(&mut slot.inner.borrow_mut().queue);
             for job in waiting {

@@ -28,7 +28,8 @@ pub(crate) struct Entry<A: VirtualActor> {
     unwrap: UnwrapJob<A>,
 }
 
-pub(super) type DecodeJob<A> = fn(JobHead, &[u8], Codec, &mut WayBack) -> Result<Queued<A>, CallError>;
+pub(super) type DecodeJob<A> =
+    fn(JobHead, &[u8], Codec, &mut WayBack, Option<Queued<A>>) -> Result<Queued<A>, CallError>;
 type UnwrapJob<A> = fn(Box<dyn Any + Send>) -> Option<Queued<A>>;
 
 impl<A: VirtualActor> MessageTable<A> {
@@ -76,15 +77,17 @@ impl<A: VirtualActor> MessageTable<A> {
 }
 
 impl<A: VirtualActor> Entry<A> {
-    /// Makes a job of an encoded message; its reply is encoded the same way. Takes the way back only if it succeeds.
+    /// Makes a job of an encoded message; its reply is encoded the same way. Takes the way back only if it succeeds. The job is
+    /// made in the memory of `kept`, if that was of the same message.
     pub(crate) fn decode(
         &self,
         head: JobHead,
         bytes: &[u8],
         codec: Codec,
         way_back: &mut WayBack,
+        kept: Option<Queued<A>>,
     ) -> Result<Queued<A>, CallError> {
-        (self.decode)(head, bytes, codec, way_back)
+        (self.decode)(head, bytes, codec, way_back, kept)
     }
 
     /// What makes a job of an encoded message, for use on another thread.
@@ -103,6 +106,7 @@ fn decode<A, M>(
     bytes: &[u8],
     codec: Codec,
     way_back: &mut WayBack,
+    kept: Option<Queued<A>>,
 ) -> Result<Queued<A>, CallError>
 where
     M: AcceptedBy<A>,
@@ -113,7 +117,17 @@ where
         started: false,
     })?;
     let reply_to = way_back.take(codec);
-    Ok(Job::boxed(head, TypedJob::new(message, reply_to)))
+    let mut fresh = Some(TypedJob::new(message, reply_to));
+    if let Some(mut kept) = kept
+        && kept.body.refill(&mut fresh)
+    {
+        kept.head = head;
+        return Ok(kept);
+    }
+    match fresh {
+        Some(fresh) => Ok(Job::boxed(head, fresh)),
+        None => Err(CallError::NoReply),
+    }
 }
 
 fn unwrap<A, M>(job: Box<dyn Any + Send>) -> Option<Queued<A>>

@@ -9,6 +9,7 @@ mod job;
 mod kind;
 mod luggage;
 mod messages;
+mod replies;
 mod retire;
 mod room;
 mod seal;

@@ -33,7 +33,7 @@ impl<A: VirtualActor> KindCatalog<A> {
         }
         let (local, index) = (Rc::clone(on), self.index());
         on.node().env().spawn(Box::pin(async move {
-            linger(&slot, &local).await;
+            linger(&slot, index, &local).await;
             say_farewell(&slot, &local).await;
             if let Some(kind) = local.kind::<A>(index) {
                 kind.finish(&slot, &local);
@@ -120,17 +120,18 @@ impl<A: VirtualActor> Inner<A> {
 }
 
 /// Waits for the detached handlers that outlived their actor.
-async fn linger<A: VirtualActor>(slot: &Slot<A>, on: &ArbiterLocal) {
+async fn linger<A: VirtualActor>(slot: &Slot<A>, kind: u32, on: &ArbiterLocal) {
     poll_fn(|cx| {
+        let Some(kind) = on.kind::<A>(kind) else { return Poll::Ready(()) };
         while let Some((token, job)) = slot.poll_running(cx) {
             let mut inner = slot.inner.borrow_mut();
             inner.life.job_ended(on.coarse(), job.head.flags);
             inner.tokens.remove(token);
             drop(inner);
             on.job_ended();
-            on.hold_reply(job);
+            kind.hold_reply(job, on);
         }
-        on.flush_replies();
+        kind.flush_replies(on);
         if slot.inner.borrow().life.running() == 0 { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;

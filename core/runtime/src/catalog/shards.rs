@@ -123,6 +123,15 @@ impl Shards {
         self.with(shard, |place| place.sealed.get()).unwrap_or(false)
     }
 
+    /// Whether only its route says where a part is: it is neither served here nor about to leave, it has no name to be noted, and
+    /// it is in this datacenter.
+    #[inline]
+    pub(crate) fn is_elsewhere(&self, shard: u64) -> bool {
+        let Parts::Shards { places, .. } = &self.parts else { return false };
+        let place = usize::try_from(shard).ok().and_then(|at| places.get(at));
+        !self.reaches && place.is_some_and(|place| !place.sealed.get() && !place.open.get())
+    }
+
     /// Lets messages of this node go straight to the actors of a part, or no more.
     pub(crate) fn set_open(&self, shard: u64, open: bool) {
         self.with(shard, |place| place.open.set(open));

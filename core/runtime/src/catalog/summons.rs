@@ -40,6 +40,10 @@ impl<A: VirtualActor> JobBody<A> for Summons {
         false
     }
 
+    fn refill(&mut self, _: &mut dyn Any) -> bool {
+        false
+    }
+
     fn unsend(&mut self, _: Origin) -> Option<Unsent> {
         None
     }
@@ -63,5 +67,9 @@ impl Reply for Summons {
 
     fn is_abandoned(&self, _: &ArbiterLocal) -> bool {
         self.0.as_ref().is_some_and(AnswerSender::is_closed)
+    }
+
+    fn clear(&mut self) {
+        self.0 = None;
     }
 }

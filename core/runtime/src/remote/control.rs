@@ -117,9 +117,10 @@ impl FrameSink for ControlSink {
         &self,
         lane: &Rc<Lane>,
         incoming: &Arc<Incoming>,
-        frame: Frame<'_>,
+        frame: &[u8],
         _: Millis,
     ) -> Result<(), Violation> {
+        let frame = Frame::decode(frame)?;
         let Some(seat) = self.seat.get().and_then(Weak::upgrade) else { return Ok(()) };
         match frame {
             Frame::Service { call, ttl, service, payload } => {

@@ -87,46 +87,25 @@ impl FrameSink for DataSink {
         &self,
         lane: &Rc<Lane>,
         incoming: &Arc<Incoming>,
-        frame: Frame<'_>,
+        frame: &[u8],
         now: Millis,
     ) -> Result<(), Violation> {
-        let Some(on) = self.0.upgrade() else { return Ok(()) };
+        let frame = Frame::decode(frame);
+        let Some(on) = self.0.upgrade() else { return frame.map(|_| ()).map_err(Violation::Frame) };
         match frame {
-            Frame::Ask(ask) => {
-                self.message(&on, lane, (incoming, now), Some(ask.call), (&ask.head, ask.payload))?
+            Ok(Frame::Ask(ref ask)) => {
+                self.message(&on, lane, (incoming, now), Some(ask.call), (&ask.head, ask.payload))
             }
-            Frame::Tell(tell) => {
-                self.message(&on, lane, (incoming, now), None, (&tell.head, tell.payload))?
+            Ok(Frame::Tell(ref tell)) => {
+                self.message(&on, lane, (incoming, now), None, (&tell.head, tell.payload))
             }
-            Frame::Reply { call, codec, payload } => {
+            Ok(Frame::Reply { call, codec, payload }) => {
                 lane.end_with_reply(call, codec, Payload::Small(payload), on.node());
+                Ok(())
             }
-            Frame::Fail { call, error } => lane.end_with_failure(call, error),
-            Frame::Cancel { call } => {
-                lane.inbound().borrow_mut().cancel(call);
-                on.named_calls().cancel(lane.index(), call);
-            }
-            Frame::Void => {}
-            Frame::LargeHere { transfer, call } => {
-                if let Some(brought) = lane.mark(transfer, call)? {
-                    self.take_in(&on, lane, incoming, (transfer, call), brought)?;
-                }
-            }
-            Frame::LargeGone { transfer } => lane.large().borrow_mut().gone(transfer),
-            Frame::LargeDone { transfer } => large_done(&on, lane, transfer),
-            Frame::LargeBack { transfer, reason } => on.take_large_back(lane, transfer, reason)?,
-            Frame::Return(returned) => on.take_back(lane, returned)?,
-            Frame::Settle { .. } | Frame::Settled { .. } | Frame::Notice { .. } => {
-                on.about_shard(lane, incoming, frame)?;
-            }
-            Frame::Bye => on.take_leave_of(lane),
-            Frame::ByeAck => lane.goodbye(),
-            Frame::Envelope(bytes) => on.take_envelope(lane, incoming, &Bytes::copy_from_slice(bytes))?,
-            Frame::Service { .. } => {
-                return Err(Violation::Meaning("not for a data arbiter".to_owned()));
-            }
+            Ok(rarer) => self.take_rarer(&on, lane, incoming, rarer),
+            Err(error) => Err(error.into()),
         }
-        Ok(())
     }
 
     fn take_large(
@@ -176,6 +155,44 @@ impl FrameSink for DataSink {
 }
 
 impl DataSink {
+    /// Takes a frame that is neither a message nor a reply.
+    #[inline(never)]
+    fn take_rarer(
+        &self,
+        on: &Rc<ArbiterLocal>,
+        lane: &Rc<Lane>,
+        incoming: &Arc<Incoming>,
+        frame: Frame<'_>,
+    ) -> Result<(), Violation> {
+        match frame {
+            Frame::Fail { call, error } => lane.end_with_failure(call, error),
+            Frame::Cancel { call } => {
+                lane.inbound().borrow_mut().cancel(call);
+                on.named_calls().cancel(lane.index(), call);
+            }
+            Frame::Void => {}
+            Frame::LargeHere { transfer, call } => {
+                if let Some(brought) = lane.mark(transfer, call)? {
+                    self.take_in(on, lane, incoming, (transfer, call), brought)?;
+                }
+            }
+            Frame::LargeGone { transfer } => lane.large().borrow_mut().gone(transfer),
+            Frame::LargeDone { transfer } => large_done(on, lane, transfer),
+            Frame::LargeBack { transfer, reason } => on.take_large_back(lane, transfer, reason)?,
+            Frame::Return(returned) => on.take_back(lane, returned)?,
+            Frame::Settle { .. } | Frame::Settled { .. } | Frame::Notice { .. } => {
+                on.about_shard(lane, incoming, frame)?;
+            }
+            Frame::Bye => on.take_leave_of(lane),
+            Frame::ByeAck => lane.goodbye(),
+            Frame::Envelope(bytes) => on.take_envelope(lane, incoming, &Bytes::copy_from_slice(bytes))?,
+            Frame::Ask(_) | Frame::Tell(_) | Frame::Reply { .. } | Frame::Service { .. } => {
+                return Err(Violation::Meaning("not for a data arbiter".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
     /// Takes a large message in, at its place among the others.
     fn take_in(
         &self,

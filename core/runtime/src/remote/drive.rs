@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use archipelago_protocol::contract::{CloseCode, CloseReason, RecvStream, SendStream, TransportError};
-use archipelago_protocol::link::{Frame, FrameError, next_frame};
+use archipelago_protocol::link::{FrameError, next_frame};
 use archipelago_protocol::time::Millis;
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -20,7 +20,8 @@ use crate::refs::decoding;
 
 /// Takes the frames that come over a lane.
 pub(crate) trait FrameSink {
-    /// Takes one frame, which was read at `now` by the coarse clock.
+    /// Takes one frame, its tag and body, which was read at `now` by the coarse clock. It is decoded where it is looked at: one
+    /// that is passed on is copied.
     ///
     /// # Errors
     ///
@@ -29,7 +30,7 @@ pub(crate) trait FrameSink {
         &self,
         lane: &Rc<Lane>,
         incoming: &Arc<Incoming>,
-        frame: Frame<'_>,
+        frame: &[u8],
         now: Millis,
     ) -> Result<(), Violation>;
 
@@ -165,7 +166,7 @@ impl Drive {
         let (mut at, now) = (0, self.node.env().coarse());
         decoding(&self.node, || {
             while let Some((frame, used)) = next_frame(&self.read[at..], self.frame)? {
-                self.sink.take(&self.lane, &self.incoming, Frame::decode(frame)?, now)?;
+                self.sink.take(&self.lane, &self.incoming, frame, now)?;
                 at += used;
             }
             Ok::<_, Violation>(())

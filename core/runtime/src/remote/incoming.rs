@@ -10,19 +10,21 @@ use archipelago_protocol::link::{Window, WindowSettings};
 use archipelago_protocol::peer::ConnectionId;
 use futures_util::task::AtomicWaker;
 
+use super::window::SharedWindow;
+
 /// The receiving side of one connection of a lane. Jobs hold on to it until they end.
 pub(crate) struct Incoming {
     lane: u16,
     connection: ConnectionId,
-    window: Mutex<Window>,
+    window: SharedWindow,
     large: Mutex<Window>,
     reader: AtomicWaker,
 }
 
 impl Incoming {
     pub(super) fn new(lane: u16, connection: ConnectionId, window: WindowSettings) -> Self {
-        let fresh = || Mutex::new(Window::new(window));
-        Self { lane, connection, window: fresh(), large: fresh(), reader: AtomicWaker::new() }
+        let large = Mutex::new(Window::new(window));
+        Self { lane, connection, window: SharedWindow::new(window), large, reader: AtomicWaker::new() }
     }
 
     /// The lane it belongs to.
@@ -37,12 +39,12 @@ impl Incoming {
 
     /// Whether more may be read now. If not, the reader is woken when it is worth trying again.
     pub(super) fn may_read(&self, waker: &Waker) -> bool {
-        if lock(&self.window).may_read() {
+        if self.window.may_read() {
             return true;
         }
         self.reader.register(waker);
         // A job may have ended just before.
-        lock(&self.window).may_read()
+        self.window.may_read()
     }
 
     /// Whether one more large message may be read now.
@@ -55,14 +57,9 @@ impl Incoming {
         lock(&self.large).jobs()
     }
 
-    fn release(&self, bytes: usize) {
-        let opened = {
-            let mut window = lock(&self.window);
-            let was_shut = !window.may_read();
-            window.release(bytes);
-            was_shut && window.may_read()
-        };
-        if opened {
+    #[inline]
+    fn release(&self, bytes: u32) {
+        if self.window.release(bytes) {
             self.reader.wake();
         }
     }
@@ -75,20 +72,22 @@ fn lock(window: &Mutex<Window>) -> MutexGuard<'_, Window> {
 /// A job's share of its connection's window; given back when it is dropped.
 pub(crate) struct Held {
     incoming: Arc<Incoming>,
-    bytes: usize,
+    bytes: u32,
     is_large: bool,
 }
 
 impl Held {
     /// Takes `bytes` of the window.
     pub(super) fn take(incoming: &Arc<Incoming>, bytes: usize) -> Self {
-        lock(&incoming.window).admit(bytes);
+        let bytes = length(bytes);
+        incoming.window.admit(bytes);
         Self { incoming: Arc::clone(incoming), bytes, is_large: false }
     }
 
     /// Takes `bytes` of the window for large messages.
     pub(super) fn take_large(incoming: &Arc<Incoming>, bytes: usize) -> Self {
-        lock(&incoming.large).admit(bytes);
+        let bytes = length(bytes);
+        lock(&incoming.large).admit(bytes as usize);
         Self { incoming: Arc::clone(incoming), bytes, is_large: true }
     }
 
@@ -106,11 +105,16 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if self.is_large {
-            lock(&self.incoming.large).release(self.bytes);
+            lock(&self.incoming.large).release(self.bytes as usize);
         } else {
             self.incoming.release(self.bytes);
         }
     }
+}
+
+/// No message is longer than 32 bits can say.
+fn length(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ mod transfers;
 mod transport_actor;
 mod waiter;
 mod whereabouts;
+mod window;
 mod writer;
 
 pub use connector::{AskError, Connector};

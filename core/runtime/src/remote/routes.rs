@@ -96,6 +96,9 @@ impl ArbiterLocal {
         if let Err(error) = self.may_leave(kind, &head) {
             return Err(refuse_body(&mut body, error));
         }
+        if let Some(open) = self.straight(kind, target, head.flags) {
+            return self.deliver(&open, target, &head, &mut body);
+        }
         let Some(shard) = self.place_of_actor(kind, target, &head) else {
             let expires = self.expires(&head);
             let shard = self.node().shard(kind, target.hash);
@@ -123,6 +126,17 @@ impl ArbiterLocal {
         let parcel: Parked = Box::new(Parcel { shard, target: target.clone(), head, expires, body });
         self.park(parcel);
         Ok(())
+    }
+
+    /// Where most messages go, found with few looks; what the others need is looked at one by one.
+    #[inline]
+    fn straight(&self, kind: u32, target: &Target, flags: MessageFlags) -> Option<Rc<Open>> {
+        let shard = self.node().shard(kind, target.hash);
+        let elsewhere = self.any_kind(kind).is_some_and(|kind| kind.shards().is_elsewhere(shard.number));
+        if !elsewhere || flags.contains(MessageFlags::IS_LOCAL_ONLY) {
+            return None;
+        }
+        self.routes().direct(shard).filter(|_| !self.transfers().holds_up(shard, target))
     }
 
     /// Where to send right now. What is sent there is refused at once if it must be, so an open route is never passed by.

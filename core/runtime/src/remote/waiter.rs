@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
-use crate::call::{AnswerSender, Delivery, NearSender};
+use crate::call::{AnswerSender, Delivery, NearSender, boxed};
 use crate::node::NodeShared;
 use crate::refs::decoding;
 
@@ -160,7 +160,7 @@ fn elsewhere<T: Send + 'static>(
 fn deliver<R: DeserializeOwned + Send + 'static>(codec: CodecId, bytes: &[u8]) -> Delivery {
     match decode::<R>(codec, bytes) {
         Err(error) => Delivery::Failed(error),
-        reply => Delivery::Boxed(Box::new(reply)),
+        reply => Delivery::Boxed(boxed(reply)),
     }
 }
 

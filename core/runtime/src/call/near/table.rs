@@ -147,6 +147,12 @@ impl Table {
                 entries.close(place);
                 return Look::Replied(job);
             }
+            State::Ended(Delivery::Boxed(_)) => {
+                let State::Ended(Delivery::Boxed(reply)) = entries.close(place).state else {
+                    return Look::Otherwise;
+                };
+                return Look::Boxed(reply);
+            }
             _ => return Look::Otherwise,
         };
         // A waker may be the last owner of its task, and with it of other calls.
