@@ -103,7 +103,7 @@ async fn put(world: &World, index: usize, key: &str, number: u32) -> Result<u64,
 }
 
 async fn met(world: &World) {
-    world.advance(Duration::from_secs(8)).await;
+    world.advance(Duration::from_secs(12)).await;
 }
 
 fn table(world: &World, index: usize) -> Arc<KnownTable> {
@@ -306,11 +306,11 @@ fn a_split_whose_manager_dies_is_ended_by_the_next_one() {
 /// Proves: R337
 #[test]
 fn whatever_fails_no_actor_is_active_twice_and_all_are_served_again() {
-    for seed in 1..=12 {
+    for seed in 1..=4 {
         let book = Book::default();
         three(seed, &["m"], &book).run(async |world| {
             met(&world).await;
-            for round in 0..40_u32 {
+            for round in 0..25_u32 {
                 storm(&world).await;
                 let calls = (0..3).filter(|index| world.node(*index).is_some()).flat_map(|index| {
                     let world = &world;
@@ -326,7 +326,7 @@ fn whatever_fails_no_actor_is_active_twice_and_all_are_served_again() {
             world.store_faults(Faults::default());
             for index in 0..3 {
                 if world.node(index).is_none() {
-                    world.restart(index).await.expect("it comes back");
+                    world.restart_at_once(index).await.expect("it comes back");
                 }
             }
             world.advance(Duration::from_secs(40)).await;
@@ -348,7 +348,7 @@ async fn storm(world: &World) {
     let at = ["b", "e", "h", "m", "q", "t", "x"][usize::try_from(world.below(7)).unwrap()];
     match world.below(12) {
         0 if world.node(index).is_some() => world.crash(index).await,
-        1 | 2 if world.node(index).is_none() => drop(world.restart(index).await),
+        1 | 2 if world.node(index).is_none() => drop(world.restart_at_once(index).await),
         3 => world.store_faults(Faults { unavailable: 50, lost_reply: 50, late: 30, ..Faults::default() }),
         4 => world.store_faults(Faults::default()),
         5..=8 => {
