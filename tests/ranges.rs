@@ -85,10 +85,10 @@ async fn ranges_are_spread_split_moved_and_merged_while_they_are_used() {
     two.split_range("Ledger", "g").await.unwrap();
     assert_eq!(add(&two, "alice").await.1, owner("alice"));
     eventually("three ranges", || spread(&one).0 == 3 && spread(&two).0 == 3).await;
-    let (_, before) = add(&two, "zoe").await;
-    let target = if before == one.id().as_u64() { two.id() } else { one.id() };
-    two.move_range("Ledger", "zoe", target).await.unwrap();
-    eventually("the table names the other node", || owner("zoe") == target.as_u64()).await;
+    let target = one.ranges("Ledger").unwrap().table.find("zoe").owner.node;
+    two.move_range("Ledger", "kim", target).await.unwrap();
+    eventually("the table names the other node", || owner("kim") == target.as_u64()).await;
+    assert_eq!(add(&one, "kim").await.1, target.as_u64());
     one.merge_range("Ledger", "alice").await.unwrap();
     eventually("two ranges again", || spread(&one).0 == 2 && spread(&two).0 == 2).await;
     for key in ["alice", "kim", "zoe"] {

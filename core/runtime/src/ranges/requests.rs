@@ -83,7 +83,8 @@ impl Node {
     }
 
     /// Gives the range that holds `key` to node `to`. What is said of actors and messages in
-    /// [`split_range`](Self::split_range) holds here, too. Ranges are spread evenly again when nodes come and go.
+    /// [`split_range`](Self::split_range) holds here, too. Ranges are kept spread evenly:
+    /// a move that leaves a node with two more than another has one of them moved back.
     ///
     /// # Errors
     ///
