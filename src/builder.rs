@@ -267,6 +267,7 @@ impl Builder {
         let builder = NodeBuilder::new(env, Arc::clone(&backing.directory))
             .namespace(settings.namespace.as_str())
             .tables(Arc::clone(&backing.tables))
+            .routing_table(Arc::clone(&backing.routing_table))
             .state_store(self.states.unwrap_or_else(|| Arc::clone(&backing.states)))
             .settings(node);
         let homes = plane.is_some().then(|| Arc::clone(&backing.homes));

@@ -27,15 +27,16 @@ pub use archipelago_protocol::call::{CallError, Outcome, Queue};
 pub use archipelago_protocol::identity;
 pub use archipelago_protocol::message::{Codec, MessageFlags, TraceContext};
 pub use archipelago_protocol::placement::{KindLayout, ShardCount, ShardCountError};
+pub use archipelago_protocol::ranges::{ChangeRefusal, KeyRange, KnownTable, RangeTable, RouteEntry};
 pub use archipelago_protocol::time::Millis;
 pub use archipelago_protocol::watch::Termination;
 pub use archipelago_runtime::{
     AcceptedBy, Activation, ActorRef, BoxError, Call, CallOptions, DeadLetter, Event, EventStream,
     InboundMessage, Lifecycle, MessageEnvelope, MessageRef, MessageTable, Migrate, NameError, NamedActor,
-    NamedRef, NamedTable, Node, Notice, Persistent, PlaceError, PlacedActor, RemoteDeadLetter, RemoteMessage,
-    Saving, SendRemote, ShardEnvelope, ShardRegion, Sharding, Spawned, StartError, StateError, StopError,
-    SubscribeInbound, Subscription, TransportActor, UntypedRef, VirtualActor, Watch, current_trace, env,
-    in_call, remaining,
+    NamedRef, NamedTable, Node, Notice, Persistent, PlaceError, PlacedActor, RangeError, RemoteDeadLetter,
+    RemoteMessage, Saving, SendRemote, ShardEnvelope, ShardRegion, Sharding, Spawned, StartError, StateError,
+    StopError, SubscribeInbound, Subscription, TransportActor, UntypedRef, VirtualActor, Watch, current_trace,
+    env, in_call, remaining,
 };
 pub use builder::{BuildNode, Builder};
 pub use error::Error;

@@ -48,6 +48,10 @@ pub(crate) fn node_settings(settings: &Settings, store: String) -> Result<NodeSe
     node.placement_by_kind = settings.actors.kinds.iter().filter_map(own).collect();
     let layout = |(kind, own): (&String, &KindSettings)| Some((kind.clone(), own.layout()?));
     node.layout_by_kind = settings.actors.kinds.iter().filter_map(layout).collect();
+    let cuts = |(kind, own): (&String, &KindSettings)| {
+        Some((kind.clone(), own.split_at.as_ref()?.iter().cloned().collect()))
+    };
+    node.cuts_by_kind = settings.actors.kinds.iter().filter_map(cuts).collect();
     node.placement_cache = (&settings.actors.cache).into();
     let roles = |(kind, own): (&String, &KindSettings)| {
         Some((kind.clone(), own.roles.as_ref()?.iter().cloned().collect()))

@@ -21,7 +21,7 @@ use archipelago_directory::{
 };
 use archipelago_embedded::{CarryError, Courier, EmbeddedConfig, EmbeddedStore, ServedStore, StoreServer};
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::contract::{Directory, Homes, StateStore};
+use archipelago_protocol::contract::{Directory, Homes, RoutingTable, StateStore};
 use archipelago_protocol::identity::{NodeAddress, NodeId};
 use archipelago_protocol::ranges::TableSource;
 use archipelago_protocol::session::times;
@@ -42,6 +42,8 @@ pub(crate) struct Backing {
     pub(crate) states: Arc<dyn StateStore>,
     /// The tables of range-partitioned kinds.
     pub(crate) tables: Arc<dyn TableSource>,
+    /// Where they are written.
+    pub(crate) routing_table: Arc<dyn RoutingTable>,
     /// Where it is written which actors were placed in which datacenter.
     pub(crate) homes: Arc<dyn Homes>,
     /// What members tell each other about their store; they refuse each other unless it is the same.
@@ -116,9 +118,11 @@ impl Backing {
     fn on(store: Arc<dyn Store>, timer: Arc<dyn Timer>, identity: String, part: Part) -> Self {
         let states = Arc::new(StoreStateStore::new(Arc::clone(&store)));
         let homes = Arc::new(StoreHomes::new(Arc::clone(&store)));
-        let tables = StoreRoutingTable::new(Arc::clone(&store), Arc::clone(&timer));
-        let tables = Arc::new(StoredTables::new(Arc::new(tables)));
-        Self { directory: Arc::new(StoreDirectory::new(store, timer)), states, tables, homes, identity, part }
+        let routing_table: Arc<dyn RoutingTable> =
+            Arc::new(StoreRoutingTable::new(Arc::clone(&store), Arc::clone(&timer)));
+        let tables = Arc::new(StoredTables::new(Arc::clone(&routing_table)));
+        let directory = Arc::new(StoreDirectory::new(store, timer));
+        Self { directory, states, tables, routing_table, homes, identity, part }
     }
 
     /// Serves the node's own store. It grants nothing until whatever an earlier process granted has run out.

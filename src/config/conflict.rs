@@ -150,7 +150,7 @@ pub enum Conflict {
     #[error("a node serves its own store or joins that of another: leave out one of serve and join")]
     ServeAndJoin,
     /// A kind has shards, or its actors have records of their own.
-    #[error("kind {kind} is divided into single actors, which excludes actors.kinds.{kind}.shards")]
+    #[error("kind {kind} is not divided into shards, which excludes actors.kinds.{kind}.shards")]
     SinglesHaveNoShards {
         /// The kind.
         kind: String,
@@ -281,7 +281,8 @@ impl Conflict {
     }
 
     fn in_kinds(settings: &Settings) -> Option<Self> {
-        let both = |own: &KindSettings| own.divided == Some(Divided::Actors) && own.shards.is_some();
+        let unsharded = |own: &KindSettings| matches!(own.divided, Some(Divided::Actors | Divided::Ranges));
+        let both = |own: &KindSettings| unsharded(own) && own.shards.is_some();
         let (kind, _) = settings.actors.kinds.iter().find(|(_, own)| both(own))?;
         Some(Self::SinglesHaveNoShards { kind: kind.clone() })
     }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
 
-use archipelago_protocol::identity::{Namespace, NodeAddress};
+use archipelago_protocol::identity::{ActorKey, Namespace, NodeAddress};
 use archipelago_protocol::placement::ShardCount;
 use archipelago_protocol::session::OnStuck;
 use figment::value::Value;
@@ -118,6 +118,14 @@ impl Leaf for BTreeSet<String> {
 
     fn expected() -> String {
         r#"a list of texts such as ["web", "worker"]"#.to_owned()
+    }
+}
+
+impl Leaf for BTreeSet<ActorKey> {
+    const SHAPE: Shape = Shape::List;
+
+    fn expected() -> String {
+        r#"a list of keys such as ["g", "n"]"#.to_owned()
     }
 }
 

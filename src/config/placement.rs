@@ -20,6 +20,8 @@ pub enum Divided {
     Shards,
     /// Single actors: each has a record in the directory while it is active.
     Actors,
+    /// Ranges of keys, which can be divided and merged while they are used.
+    Ranges,
 }
 
 /// `[actors.cache]`: what a node remembers about the places of actors that have records of their own.

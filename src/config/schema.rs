@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use archipelago_protocol::datacenter::DataCenterId;
-use archipelago_protocol::identity::{Namespace, NodeAddress};
+use archipelago_protocol::identity::{ActorKey, Namespace, NodeAddress};
 use archipelago_protocol::placement::ShardCount;
 use archipelago_protocol::session::OnStuck;
 use figment::value::Value;
@@ -127,7 +127,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 161] = [
+static KEYS: [Key; 162] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -152,6 +152,7 @@ static KEYS: [Key; 161] = [
     Key::of::<Placement>(&["actors", "kinds", ANY, "placement"]),
     Key::of::<Divided>(&["actors", "kinds", ANY, "divided"]),
     Key::of::<ShardCount>(&["actors", "kinds", ANY, "shards"]),
+    Key::of::<BTreeSet<ActorKey>>(&["actors", "kinds", ANY, "split_at"]),
     Key::of::<BTreeSet<String>>(&["actors", "kinds", ANY, "roles"]),
     Key::of::<bool>(&["sharding", "rebalance"]),
     Key::of::<Strategy>(&["sharding", "strategy"]),
@@ -317,6 +318,7 @@ mod tests {
             placement: Some(Placement::Local),
             divided: Some(Divided::Shards),
             shards: Some(ShardCount::ONE),
+            split_at: Some(BTreeSet::new()),
             roles: Some(BTreeSet::new()),
             reach: Some(Reach::Local),
         };

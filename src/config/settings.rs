@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::{NonZeroU16, NonZeroU32};
 use std::time::Duration;
 
-use archipelago_protocol::identity::Namespace;
+use archipelago_protocol::identity::{ActorKey, Namespace};
 use archipelago_protocol::placement::{KindLayout, ShardCount};
 use archipelago_protocol::session::OnStuck;
 use humantime_serde::re::humantime::format_duration;
@@ -216,6 +216,9 @@ pub struct KindSettings {
     pub divided: Option<Divided>,
     /// Into how many shards the kind is divided, 256 if nothing is said; the same on all nodes.
     pub shards: Option<ShardCount>,
+    /// The keys at which a kind that is divided into ranges is divided at first, each the first one of a range. They count only
+    /// while the cluster has no ranges of the kind.
+    pub split_at: Option<BTreeSet<ActorKey>>,
     /// The roles of which a node needs one to host the kind; with none it lives anywhere.
     pub roles: Option<BTreeSet<String>>,
     /// How far messages to actors of this kind go; none is what holds for all.
@@ -228,6 +231,7 @@ impl KindSettings {
     pub fn layout(&self) -> Option<KindLayout> {
         match self.divided {
             Some(Divided::Actors) => Some(KindLayout::Actor),
+            Some(Divided::Ranges) => Some(KindLayout::Range),
             Some(Divided::Shards) => Some(KindLayout::sharded(self.shards.unwrap_or_default())),
             None => self.shards.map(KindLayout::sharded),
         }

@@ -81,6 +81,7 @@ macro_rules! directory_conformance {
             session_end_is_judged_on_the_observers_clock, a_silent_stop_frees_its_keys_after_the_wait,
             a_farewell_needs_no_wait, a_vanished_lease_is_waited_for_like_a_silent_one,
             range_claim_waits_for_its_parents, range_claim_retires_what_nobody_owns,
+            children_have_greater_generations,
             ranges_are_claimed_with_their_parents, retire_names_its_generation, retired_is_final,
             retired_is_no_owner, children_and_parent_are_never_owned_together, layout_is_settled_once,
         }

@@ -3,11 +3,12 @@
 use std::fmt;
 
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::contract::Epoch;
+use archipelago_protocol::contract::{Epoch, TableVersion};
 use archipelago_protocol::datacenter::DataCenterId;
 use archipelago_protocol::handoff::HandOffOutcome;
 use archipelago_protocol::identity::{Generation, NodeAddress, NodeId, NodeInfo};
 use archipelago_protocol::membership::MemberEvent;
+use archipelago_protocol::ranges::KeyRange;
 use tokio::sync::broadcast;
 
 /// Something that happened in the node.
@@ -128,6 +129,35 @@ pub enum Event {
         shard: u32,
         /// What became of the order.
         outcome: HandOffOutcome,
+    },
+    /// The ranges of a kind are divided otherwise from now on, or belong to other nodes, as far as this node knows.
+    RangesChanged {
+        /// The kind.
+        kind: String,
+        /// Counts the tables of the kind.
+        version: TableVersion,
+        /// How many ranges there are.
+        ranges: usize,
+    },
+    /// This node runs the actors of a range.
+    RangeServed {
+        /// The kind of its actors.
+        kind: String,
+        /// The name of the range.
+        partition: String,
+        /// Its keys.
+        range: KeyRange,
+        /// The generation under which this node owns it.
+        generation: Generation,
+    },
+    /// This node has given a range up.
+    RangeGivenUp {
+        /// The kind of its actors.
+        kind: String,
+        /// The name of the range.
+        partition: String,
+        /// For ever, because it was divided or merged; otherwise for another node.
+        retired: bool,
     },
     /// A message that nobody waits for could not be delivered.
     DeadLetter(DeadLetter),

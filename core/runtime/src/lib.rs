@@ -19,6 +19,7 @@ mod mutants;
 mod named;
 mod node;
 mod placement;
+mod ranges;
 mod refs;
 mod remote;
 mod session;
@@ -43,6 +44,7 @@ pub use mutants::{Mutant, set_mutant};
 pub use named::NamedJob;
 pub use named::{NameError, NamedRef, NamedTable};
 pub use node::{Node, NodeBuilder, StartError, StopError};
+pub use ranges::RangeError;
 pub use refs::{ActorRef, MessageRef, UntypedRef};
 pub use remote::{
     AskError, Connector, DirectoryLocator, InboundMessage, Location, Locator, MessageEnvelope, Place,

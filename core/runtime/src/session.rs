@@ -23,6 +23,7 @@ use crate::events::Event;
 use crate::mutants::{Mutant, broken};
 use crate::node::{NodeShared, StartError};
 use crate::placement;
+use crate::ranges;
 use crate::remote;
 
 /// How the node's session stands.
@@ -66,6 +67,7 @@ async fn control(node: Arc<NodeShared>, ready: oneshot::Sender<Result<(), StartE
         cluster::start(&node);
         placement::start_coordinator(&node);
         placement::start_following(&node);
+        ranges::start(&node);
         datacenter::start(&node);
         keep_session(node).await;
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use archipelago_protocol::datacenter::DiscoverySettings;
 use archipelago_protocol::handoff::{AllocateShards, CoordinatorLimits, LeastShards};
-use archipelago_protocol::identity::NodeAddress;
+use archipelago_protocol::identity::{ActorKey, NodeAddress};
 use archipelago_protocol::membership::MembershipSettings;
 use archipelago_protocol::placement::{CacheLimits, ChooseNode, KindLayout, Spread};
 use archipelago_protocol::session::OnStuck;
@@ -68,6 +68,9 @@ pub struct NodeSettings {
     pub placement_by_kind: BTreeMap<String, Arc<dyn ChooseNode>>,
     /// How kinds are divided that are not divided into [`ShardCount::DEFAULT`](archipelago_protocol::placement::ShardCount::DEFAULT) shards; the same on all nodes.
     pub layout_by_kind: BTreeMap<String, KindLayout>,
+    /// Where the keys of kinds that are divided by ranges are divided at first; none begins as one range. Only the first table
+    /// of a kind is made so.
+    pub cuts_by_kind: BTreeMap<String, Vec<ActorKey>>,
     /// What the node remembers about the places of single actors.
     pub placement_cache: CacheSettings,
     /// The roles of which a node needs one to host a kind; a kind that is not named lives anywhere.
@@ -141,6 +144,11 @@ impl NodeSettings {
         self.layout_by_kind.get(kind).copied().unwrap_or_default()
     }
 
+    /// Where the keys of `kind` are divided at first.
+    pub fn cuts_of(&self, kind: &str) -> Vec<ActorKey> {
+        self.cuts_by_kind.get(kind).cloned().unwrap_or_default()
+    }
+
     /// With how many single actors an arbiter has to do at most: those that it hosts, and those whose places it knows
     /// or looks for. Beyond that, messages to others are refused.
     pub(crate) fn single_actors(&self) -> usize {
@@ -192,6 +200,7 @@ impl Default for NodeSettings {
             placement: Arc::new(Spread),
             placement_by_kind: BTreeMap::new(),
             layout_by_kind: BTreeMap::new(),
+            cuts_by_kind: BTreeMap::new(),
             placement_cache: CacheSettings::default(),
             roles_by_kind: BTreeMap::new(),
             sharding: ShardingSettings::default(),

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archipelago_backend_conformance::{Faults, Rng};
+use archipelago_directory::StoredTables;
 use archipelago_memory::NetworkSettings;
 use archipelago_protocol::contract::Directory;
 use archipelago_protocol::identity::NodeId;
@@ -269,10 +270,12 @@ impl World {
         let transport = self.inner.network.as_ref().map(|network| network.transport(index));
         let env = SimEnvironment::new(self.inner.truth, ppm, self.random()).with_transport(transport);
         let env = Arc::new(env.with_oddities(self.inner.oddities));
-        let (directory, states) = self.store_of(index).way(&env, self.random());
+        let way = self.store_of(index).way(&env, self.random());
         self.inner.lives.set(self.inner.lives.get() + 1);
         self.record("start", index as u64, self.inner.lives.get());
-        let builder = self.builder(index, &env, directory).state_store(states);
+        let tables = Arc::new(StoredTables::new(Arc::clone(&way.tables)));
+        let builder = self.builder(index, &env, way.directory).state_store(way.states);
+        let builder = builder.tables(tables).routing_table(way.tables);
         let starting = build(builder, &env).start();
         (env, starting)
     }

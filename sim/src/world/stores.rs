@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use archipelago_backend_conformance::{Faults, FaultyStore, Rng};
 use archipelago_directory::{
-    CasAnswer, Read, Space, Store, StoreDirectory, StoreStateStore, Write, lease_id,
+    CasAnswer, Read, Space, Store, StoreDirectory, StoreRoutingTable, StoreStateStore, Write, lease_id,
 };
 use archipelago_embedded::EmbeddedStore;
-use archipelago_protocol::contract::{Directory, StateStore};
+use archipelago_protocol::contract::{Directory, RoutingTable, StateStore};
 use archipelago_protocol::identity::NodeId;
 use archipelago_protocol::session::{EndReason, Lease, LeaseVersion, times};
 use archipelago_protocol::time::Millis;
@@ -34,6 +34,13 @@ pub(crate) struct Stores {
     late_applied: Cell<u64>,
 }
 
+/// What a node reaches the store by.
+pub(crate) struct Way {
+    pub(crate) directory: Arc<dyn Directory>,
+    pub(crate) states: Arc<dyn StateStore>,
+    pub(crate) tables: Arc<dyn RoutingTable>,
+}
+
 impl Stores {
     pub(crate) fn new(truth: TrueClock) -> Self {
         let beats = Arc::new(Beats::default());
@@ -47,11 +54,7 @@ impl Stores {
     }
 
     /// A new way to the store, for the node that lives in `env`.
-    pub(crate) fn way(
-        &self,
-        env: &Arc<SimEnvironment>,
-        seed: u64,
-    ) -> (Arc<dyn Directory>, Arc<dyn StateStore>) {
+    pub(crate) fn way(&self, env: &Arc<SimEnvironment>, seed: u64) -> Way {
         let timer = Arc::new(EnvironmentTimer(Arc::clone(env) as Arc<dyn Environment>));
         let way = FaultyStore::new(Arc::clone(&self.inner), timer.clone(), seed, self.faults.get());
         let way = Arc::new(way);
@@ -59,7 +62,9 @@ impl Stores {
         let tap = Tap { inner: way, beats: Arc::clone(&self.beats), side: Side::Node(Arc::clone(env)) };
         let tap: Arc<dyn Store> = Arc::new(tap);
         let states = StoreStateStore::new(Arc::clone(&tap));
-        (Arc::new(StoreDirectory::new(tap, timer)), Arc::new(states))
+        let tables = StoreRoutingTable::new(Arc::clone(&tap), timer.clone());
+        let directory = Arc::new(StoreDirectory::new(tap, timer));
+        Way { directory, states: Arc::new(states), tables: Arc::new(tables) }
     }
 
     pub(crate) fn set_faults(&self, faults: Faults) {

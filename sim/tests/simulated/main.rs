@@ -10,6 +10,7 @@ mod fence;
 mod handoff;
 mod migrate;
 mod placing;
+mod ranges;
 mod remote;
 mod scenarios;
 mod sharding;

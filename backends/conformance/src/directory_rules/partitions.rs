@@ -30,6 +30,25 @@ pub async fn range_claim_waits_for_its_parents(f: Fixture) {
     assert!(matches!(merged, Err(DirectoryError::NotRetired { .. })), "all parents count: {merged:?}");
 }
 
+/// Whoever compares generations of one actor never meets a smaller one after its partition was divided or merged.
+pub async fn children_have_greater_generations(f: Fixture) {
+    f.open(1).await;
+    f.open(2).await;
+    let mut greatest = f.place_range("all", &[], 1).await;
+    for _ in 0..3 {
+        f.directory.release(&greatest).await.expect("releases");
+        greatest = f.place_range("all", &[], 1).await;
+    }
+    f.directory.retire(&greatest).await.expect("retires");
+    let low = f.place_range("low", &["all"], 2).await;
+    let high = f.place_range("high", &["all"], 1).await;
+    assert!(low.generation > greatest.generation && high.generation > greatest.generation);
+    f.directory.retire(&low).await.expect("retires");
+    f.directory.retire(&high).await.expect("retires");
+    let merged = f.place_range("again", &["high", "low"], 2).await;
+    assert!(merged.generation > low.generation.max(high.generation));
+}
+
 /// A parent that nobody owns, or only a session that has ended, is retired by whoever claims a child.
 pub async fn range_claim_retires_what_nobody_owns(f: Fixture) {
     f.open(1).await;

@@ -45,6 +45,8 @@ use crate::session::{Beat, EndReason, LeaseAnswer, LeaseSeen, LeaseVersion, Sess
 /// - *range_claim_waits_for_its_parents*: a partition is never placed while one that it was made of is owned by a session
 ///   that has not ended.
 /// - *range_claim_retires_what_nobody_owns*: parents without an owner, or whose owner has ended, are retired by the claim.
+/// - *children_have_greater_generations*: a partition has a greater generation than each of its parents ever had: what is
+///   fenced by generations stays fenced when the key of an actor comes into another partition.
 /// - *ranges_are_claimed_with_their_parents*: a plain claim of a partition is refused.
 /// - *retire_names_its_generation*: only the generation that the caller owns is retired.
 /// - *retired_is_final*: a retired partition is never claimed, released, handed over or reasserted again.

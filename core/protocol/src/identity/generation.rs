@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Counts the owners of one key: it grows with every change of owner and is never set back, not even by a delete.
 ///
 /// The directory hands it out (it is the version of the key's record); a write under a smaller generation than the
-/// current one is refused. Generations of different keys cannot be compared.
+/// current one is refused. Generations of different keys cannot be compared, except those of a partition with its parents'.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Generation(pub u64);

@@ -21,6 +21,8 @@ pub enum KindLayout {
     },
     /// Into single actors: each has a record of its own for as long as it is active.
     Actor,
+    /// Into ranges of keys, as a [`RangeTable`](crate::ranges::RangeTable) says: whoever owns a range runs its actors.
+    Range,
 }
 
 impl KindLayout {
@@ -33,30 +35,37 @@ impl KindLayout {
     pub const fn shards(self) -> Option<ShardCount> {
         match self {
             Self::Shard { shards } => Some(shards),
-            Self::Actor => None,
+            Self::Actor | Self::Range => None,
         }
     }
 
     /// The number of the part that the actor with this hash belongs to. The part of a single actor has its hash: two actors
-    /// with one hash are told apart by their ids.
+    /// with one hash are told apart by their ids. So has an actor of a range: ranges come and go, and its messages keep their
+    /// order all the while.
     #[inline]
     pub const fn part_of(self, hash: u64) -> u64 {
         match self {
             Self::Shard { shards } => shards.shard_of(hash),
-            Self::Actor => hash,
+            Self::Actor | Self::Range => hash,
         }
     }
 
-    /// Whether each part is owned under the name of its actor.
+    /// Whether each part is a single actor, with a route of its own. Where it has no record of its own, that of its range
+    /// grants.
     pub const fn is_by_actor(self) -> bool {
-        matches!(self, Self::Actor)
+        matches!(self, Self::Actor | Self::Range)
+    }
+
+    /// Whether ranges of keys are owned.
+    pub const fn is_by_range(self) -> bool {
+        matches!(self, Self::Range)
     }
 
     /// Whether the kind has a part of this number.
     pub const fn has(self, number: u64) -> bool {
         match self {
             Self::Shard { shards } => number < shards.get() as u64,
-            Self::Actor => true,
+            Self::Actor | Self::Range => true,
         }
     }
 }
@@ -72,6 +81,7 @@ impl fmt::Display for KindLayout {
         match self {
             Self::Shard { shards } => write!(f, "{shards} shards"),
             Self::Actor => f.write_str("single actors"),
+            Self::Range => f.write_str("ranges of keys"),
         }
     }
 }
@@ -196,5 +206,6 @@ mod tests {
         assert!(serde_json::from_str::<KindLayout>(r#"{"by":"moon"}"#).is_err());
         assert_eq!(serde_json::to_string(&KindLayout::Actor).unwrap(), r#"{"by":"actor"}"#);
         assert_eq!(serde_json::from_str::<KindLayout>(r#"{"by":"actor"}"#).unwrap(), KindLayout::Actor);
+        assert_eq!(serde_json::to_string(&KindLayout::Range).unwrap(), r#"{"by":"range"}"#);
     }
 }

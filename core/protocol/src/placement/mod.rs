@@ -27,4 +27,6 @@ pub enum ClaimOutcome {
     Unanswered,
     /// This node's session is over.
     SessionLost,
+    /// This node is not the one that may have it: whoever wants it looks elsewhere.
+    NotHere,
 }

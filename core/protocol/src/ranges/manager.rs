@@ -24,7 +24,7 @@ pub use events::{ManagerAction, ManagerEvent, ManagerLimits, RangeHost, SaveFail
 
 use self::changes::{Asked, Plan};
 use crate::contract::{Epoch, SavedTable};
-use crate::identity::{NodeId, PartitionName};
+use crate::identity::{ActorKey, NodeId, PartitionName};
 use crate::time::Millis;
 
 /// The machine of one kind under one epoch of the manager's role.
@@ -36,6 +36,8 @@ pub struct RangeManager {
     /// The table as it stands, once that is certain.
     saved: Option<SavedTable>,
     hosts: BTreeMap<NodeId, RangeHost>,
+    /// Where a first table divides the keys.
+    cuts: BTreeSet<ActorKey>,
     requests: VecDeque<Asked>,
     /// Parents that are believed to be retired; the store has the last word.
     retired: BTreeSet<PartitionName>,
@@ -79,12 +81,20 @@ impl RangeManager {
             stage: Stage::Sealing,
             saved: None,
             hosts: BTreeMap::new(),
+            cuts: BTreeSet::new(),
             requests: VecDeque::new(),
             retired: BTreeSet::new(),
             named: 0,
             due: None,
         };
         (manager, vec![ManagerAction::Seal])
+    }
+
+    /// Divides the keys at these if the kind has no table yet; otherwise it begins as one partition.
+    #[must_use]
+    pub fn first_cut_at(mut self, cuts: impl IntoIterator<Item = ActorKey>) -> Self {
+        self.cuts = cuts.into_iter().take(crate::ranges::RangeTable::MAX_PARTITIONS - 1).collect();
+        self
     }
 
     /// Takes one event at time `now` and returns what to do about it, in order.

@@ -5,6 +5,7 @@
 //! whether one table may follow another, so that two partitions whose ranges overlap are never owned at once: the new
 //! one names the old ones as its parents, and is claimed only after each of them has been retired.
 
+mod keeper;
 mod key_range;
 mod known;
 mod manager;
@@ -12,6 +13,7 @@ mod source;
 mod succession;
 mod table;
 
+pub use keeper::{KeeperAction, KeeperEvent, KeeperLimits, LetGoOutcome, PartitionClaim, RangeKeeper};
 pub use key_range::KeyRange;
 pub use known::KnownTableError;
 pub use manager::{

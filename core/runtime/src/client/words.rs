@@ -76,9 +76,7 @@ async fn whereabouts(
 
 /// The shard that a client means. Two that divide a kind differently mean different shards by the same number.
 fn shard_of(node: &NodeShared, key: &OwnedKey, layout: KindLayout) -> Result<Shard, CallError> {
-    let OwnedKey::Shard { kind, shard } = key else {
-        return Err(not_serving(&format!("{key} is no shard")));
-    };
+    let kind = key.kind().ok_or_else(|| not_serving(&format!("{key} belongs to no kind")))?;
     let unknown = || CallError::UnknownKind { kind: kind.as_str().into() };
     let index = node.kind_index(kind).ok_or_else(unknown)?;
     let known = node.kinds().get(index as usize).ok_or_else(unknown)?;
@@ -86,10 +84,13 @@ fn shard_of(node: &NodeShared, key: &OwnedKey, layout: KindLayout) -> Result<Sha
         let ours = known.layout();
         return Err(not_serving(&format!("kind {kind} has {ours}, and {layout} as the client sees it")));
     }
-    if !known.layout().has(u64::from(*shard)) {
-        return Err(not_serving(&format!("kind {kind} has no shard {shard}")));
+    match key {
+        OwnedKey::Shard { shard, .. } if layout.shards().is_some() && layout.has(u64::from(*shard)) => {
+            Ok(Shard::home(index, u64::from(*shard)))
+        }
+        OwnedKey::Actor(actor) if layout.is_by_range() => Ok(node.shard(index, actor.stable_hash())),
+        _ => Err(not_serving(&format!("kind {kind} has no {key}"))),
     }
-    Ok(Shard::home(index, u64::from(*shard)))
 }
 
 pub(super) fn encode(value: &impl Serialize) -> Result<Bytes, CallError> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use archipelago_protocol::contract::{ControlPlane, Directory, Homes, StateStore};
+use archipelago_protocol::contract::{ControlPlane, Directory, Homes, RoutingTable, StateStore};
 use archipelago_protocol::datacenter::{DataCenterId, DataCenterMap};
 use archipelago_protocol::identity::{ActorId, Kind, Namespace, NodeAddress};
 use archipelago_protocol::message::WireId;
@@ -31,6 +31,7 @@ pub struct NodeBuilder {
     kinds: Vec<Arc<dyn KindSpec>>,
     states: Option<Arc<dyn StateStore>>,
     tables: Option<Arc<dyn TableSource>>,
+    routing_table: Option<Arc<dyn RoutingTable>>,
     locator: Option<Arc<dyn Locator>>,
     services: Services,
     connectors: Vec<Connector>,
@@ -51,6 +52,7 @@ impl NodeBuilder {
             kinds: Vec::new(),
             states: None,
             tables: None,
+            routing_table: None,
             locator: None,
             services: Services::new(),
             connectors: Vec::new(),
@@ -84,6 +86,13 @@ impl NodeBuilder {
     #[must_use]
     pub fn tables(mut self, tables: Arc<dyn TableSource>) -> Self {
         self.tables = Some(tables);
+        self
+    }
+
+    /// Writes the tables of range-partitioned kinds there while it has that duty.
+    #[must_use]
+    pub fn routing_table(mut self, tables: Arc<dyn RoutingTable>) -> Self {
+        self.routing_table = Some(tables);
         self
     }
 
@@ -285,6 +294,7 @@ impl NodeBuilder {
             directory: self.directory,
             states: self.states,
             tables: self.tables,
+            routing_table: self.routing_table,
             contacts,
         })
     }

@@ -22,6 +22,7 @@ use crate::datacenter::{DataCenterController, Maps, Searches};
 use crate::env::Environment;
 use crate::events::{DeadLetter, Event, EventStream, RemoteDeadLetter};
 use crate::named::NamedActors;
+use crate::ranges::Ranges;
 use crate::remote::{Peer, Remoting, Services, Shard};
 use crate::session::SessionState;
 use crate::settings::NodeSettings;
@@ -38,6 +39,7 @@ pub(crate) struct NodeShared {
     pub(super) states: Option<Arc<dyn StateStore>>,
     pub(super) contacts: Option<Arc<ContactList>>,
     pub(super) tables: TableBoard,
+    pub(super) ranges: Ranges,
     pub(super) kinds: Vec<Arc<KindShared>>,
     pub(super) kinds_by_name: BTreeMap<Kind, u32>,
     pub(super) arbiters: Vec<ArbiterShared>,
@@ -245,6 +247,11 @@ impl NodeShared {
     /// The tables that this node passes on if it leads.
     pub(crate) const fn tables(&self) -> &TableBoard {
         &self.tables
+    }
+
+    /// The ranges of keys that it knows of and holds.
+    pub(crate) const fn ranges(&self) -> &Ranges {
+        &self.ranges
     }
 
     /// Whom this node asks if it is a light client.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use archipelago_protocol::contract::{ControlPlane, Directory, Homes, StateStore};
+use archipelago_protocol::contract::{ControlPlane, Directory, Homes, RoutingTable, StateStore};
 use archipelago_protocol::handoff::{HandoffLimits, ParcelRoom};
 use archipelago_protocol::identity::{Kind, Namespace, NodeId};
 use archipelago_protocol::ranges::TableSource;
@@ -18,6 +18,7 @@ use crate::datacenter::{Maps, Searches};
 use crate::env::{ArbiterMain, ArbiterRole, Departure, Environment, Stay, within};
 use crate::events::EventStream;
 use crate::named::NamedActors;
+use crate::ranges::Ranges;
 use crate::remote::{Connector, Locator, Remoting, Services};
 use crate::session::{self, SessionState};
 use crate::settings::NodeSettings;
@@ -33,6 +34,7 @@ pub(super) struct Spec {
     pub(super) directory: Arc<dyn Directory>,
     pub(super) states: Option<Arc<dyn StateStore>>,
     pub(super) tables: Option<Arc<dyn TableSource>>,
+    pub(super) routing_table: Option<Arc<dyn RoutingTable>>,
     /// Of a light client.
     pub(super) contacts: Option<Arc<ContactList>>,
     pub(super) kinds: Vec<Arc<KindShared>>,
@@ -83,6 +85,7 @@ impl Spec {
             states: self.states.clone(),
             contacts: self.contacts.clone(),
             tables: TableBoard::new(self.tables.clone()),
+            ranges: Ranges::new(self.routing_table.clone()),
             datacenters: Arc::clone(&self.datacenters),
             searches: Searches::new(self.settings.discovery),
             homes: self.homes.clone(),

@@ -10,6 +10,7 @@ use archipelago_protocol::contract::{Entry, EntryId, OwnerRecord, WatchEvent, Wa
 use archipelago_protocol::handoff::Owned;
 use archipelago_protocol::identity::{ActorId, OwnedKey};
 use archipelago_protocol::link::Hint;
+use archipelago_protocol::placement::KindLayout;
 use archipelago_protocol::route::RouteEvent;
 
 use crate::arbiter::ArbiterLocal;
@@ -19,7 +20,8 @@ use crate::remote::Shard;
 
 /// Starts the actor, if the node is to follow the records and has a use for them. Call it on the control arbiter.
 pub(crate) fn start(node: &Arc<NodeShared>) {
-    let by_actor = node.kinds().iter().any(|kind| kind.layout().is_by_actor());
+    let has_records = |layout: KindLayout| layout.is_by_actor() && !layout.is_by_range();
+    let by_actor = node.kinds().iter().any(|kind| has_records(kind.layout()));
     if by_actor && node.settings().placement_cache.watch && node.remoting().transport().is_some() {
         Follower { node: Arc::clone(node) }.start();
     }

@@ -82,10 +82,11 @@ impl Hosting {
         }
     }
 
-    /// How many parts of a kind are being given up, and those that are served.
-    pub(super) fn of_kind(&self, kind: u32) -> (usize, Vec<Shard>) {
+    /// Of the parts of a kind that are meant: how many are being given up, and those that are served.
+    pub(crate) fn of_kind(&self, kind: u32, is_meant: impl Fn(Shard) -> bool) -> (usize, Vec<Shard>) {
         let shards = self.shards.borrow();
         let all = shards.range(Shard::home(kind, 0)..=Shard::home(kind, u64::MAX));
+        let all = all.filter(|(shard, _)| is_meant(**shard));
         let (served, others): (Vec<_>, Vec<_>) =
             all.partition(|(_, hosted)| hosted.machine.serving().is_some());
         let leaving = |hosted: &Hosted| {

@@ -17,6 +17,7 @@ use futures_util::stream;
 use super::singles::give_everything_up;
 use crate::env::within;
 use crate::node::NodeShared;
+use crate::ranges;
 
 /// Hands over what the node serves, a few shards at a time, as its strategy says, until `until` at most. What stays is
 /// finished here and becomes free with the session.
@@ -38,6 +39,7 @@ pub(crate) async fn hand_everything_over(node: &Arc<NodeShared>, until: Millis) 
         let moved = moved.count().await;
         tracing::info!(node = %node.id(), moved, of = all, "a node that leaves has handed its shards over");
         give_everything_up(node, until).await;
+        ranges::leave(node, until).await;
     };
     if within(node.env(), left, all).await.is_none() {
         tracing::info!(node = %node.id(), "not every shard could be handed over in time");

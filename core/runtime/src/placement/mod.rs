@@ -17,3 +17,4 @@ pub(crate) use hosting::Hosting;
 pub(crate) use leaving::hand_everything_over;
 pub(crate) use moving::answer_handoff;
 pub(crate) use seek::{Found, address_of, meet, place_here, seek};
+pub(crate) use writes::session_of;

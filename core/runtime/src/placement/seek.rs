@@ -30,6 +30,9 @@ pub(crate) enum Found {
 /// Finds out who serves a shard, and makes sure that we know the node and its arbiters.
 pub(crate) async fn seek(node: &Arc<NodeShared>, shard: Shard, key: &OwnedKey) -> Found {
     counter!("archipelago_placement_lookups_total").increment(1);
+    if is_routed_by_table(node, shard) {
+        return seek_by_table(node, shard, key).await;
+    }
     match node.remoting().locator().look_up(key).await {
         Ok(Some(location)) => at(node, shard, key, location).await,
         Ok(None) => find_an_owner(node, shard, key).await,
@@ -37,6 +40,31 @@ pub(crate) async fn seek(node: &Arc<NodeShared>, shard: Shard, key: &OwnedKey) -
             tracing::debug!(%key, %error, "look-up unanswered");
             Found::NotYet
         }
+    }
+}
+
+/// Whether the table of its kind says where an actor lives. A client has none: it asks.
+fn is_routed_by_table(node: &NodeShared, shard: Shard) -> bool {
+    let by_table = |kind: &Arc<KindShared>| {
+        kind.layout().is_by_range() && node.remoting().locator().fixed_place(kind.kind()).is_none()
+    };
+    !node.is_client() && node.kinds().get(shard.kind as usize).is_some_and(by_table)
+}
+
+/// Asks the node that should own the range of an actor to run it. It knows whether it may; if it may not, the table has changed
+/// or is about to.
+async fn seek_by_table(node: &Arc<NodeShared>, shard: Shard, key: &OwnedKey) -> Found {
+    let OwnedKey::Actor(actor) = key else { return Found::NotYet };
+    let Some(owner) = node.ranges().owner_of(shard.kind, actor.key().as_str()) else { return Found::NotYet };
+    let placed = if owner == node.id() {
+        place_here(node, shard, key).await
+    } else {
+        place_there(node, (shard, key), owner).await
+    };
+    match placed {
+        Some(hint) if hint.owner == node.id() => Found::At(hint),
+        Some(hint) => reached(node, key, hint).await,
+        None => Found::NotYet,
     }
 }
 

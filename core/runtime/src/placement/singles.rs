@@ -18,6 +18,7 @@ use crate::catalog::{AnyKind, Noted};
 use crate::env::within;
 use crate::mutants::{Mutant, broken};
 use crate::node::NodeShared;
+use crate::ranges::Grant;
 use crate::remote::Shard;
 
 impl ArbiterLocal {
@@ -29,6 +30,18 @@ impl ArbiterLocal {
     /// Whether a part is a single actor of this datacenter.
     pub(crate) fn is_single(&self, shard: Shard) -> bool {
         shard.is_home() && self.has_singles(shard.kind)
+    }
+
+    /// Whether a part is an actor of a range: what grants it is the record of the range.
+    pub(crate) fn is_of_range(&self, shard: Shard) -> bool {
+        let kind = self.node().kinds().get(shard.kind as usize);
+        shard.is_home() && kind.is_some_and(|kind| kind.layout().is_by_range())
+    }
+
+    /// Whether a part is an actor of a range that is this node's.
+    pub(crate) fn is_granted(&self, shard: Shard, key: &str) -> bool {
+        let (node, of_range) = (self.node(), self.is_of_range(shard));
+        of_range && matches!(node.ranges().grant(shard.kind, key, node.id()), Grant::Held(_))
     }
 
     /// Notes which actor a part is of, before anything is done about it.
@@ -135,7 +148,9 @@ impl ArbiterLocal {
 /// Gives up the records of all single actors of this node, which leaves: they end with their hooks run and come to life
 /// elsewhere with their next message. What does not end by `until` is finished here and becomes free with the session.
 pub(super) async fn give_everything_up(node: &std::sync::Arc<NodeShared>, until: Millis) {
-    let by_actor = |kind: &&std::sync::Arc<crate::node::KindShared>| kind.layout().is_by_actor();
+    let by_actor = |kind: &&std::sync::Arc<crate::node::KindShared>| {
+        kind.layout().is_by_actor() && !kind.layout().is_by_range()
+    };
     for kind in node.kinds().iter().filter(by_actor) {
         for arbiter in node.data_arbiters() {
             while node.env().now() < until && give_some_up(node, arbiter, kind.index()).await > 0 {
@@ -149,7 +164,7 @@ pub(super) async fn give_everything_up(node: &std::sync::Arc<NodeShared>, until:
 async fn give_some_up(node: &NodeShared, arbiter: u16, kind: u32) -> usize {
     let (left, answer) = tokio::sync::oneshot::channel();
     let asked = node.enter_work(arbiter, move |on| {
-        let (leaving, all) = on.hosting().of_kind(kind);
+        let (leaving, all) = on.hosting().of_kind(kind, |_| true);
         for shard in all.iter().copied().take(AT_A_TIME.saturating_sub(leaving)) {
             on.host(shard, HostEvent::Release { move_id: on.node().env().random() });
         }

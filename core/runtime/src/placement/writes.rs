@@ -9,6 +9,7 @@ use archipelago_protocol::identity::{Generation, OwnedKey, Placement};
 use archipelago_protocol::link::Hint;
 use archipelago_protocol::placement::ClaimOutcome;
 use archipelago_protocol::session::{Session, times};
+use archipelago_protocol::time::Millis;
 use metrics::counter;
 
 use super::hosting::NoJob;
@@ -16,14 +17,24 @@ use crate::arbiter::ArbiterLocal;
 use crate::env::{Oddity, within};
 use crate::mutants::{Mutant, broken};
 use crate::node::NodeShared;
+use crate::ranges::Grant;
 use crate::remote::Shard;
 
 impl ArbiterLocal {
     pub(super) fn claim(self: &Rc<Self>, shard: Shard) {
+        if self.is_of_range(shard) {
+            return self.ask_directory(shard, async move |node, key| {
+                Some(HostEvent::Claimed(granted(&node, shard.kind, &key).await))
+            });
+        }
         self.ask_directory(shard, async |node, key| Some(HostEvent::Claimed(claimed(&node, &key).await)));
     }
 
     pub(super) fn look_at_record(self: &Rc<Self>, shard: Shard) {
+        if self.is_of_range(shard) {
+            // Nobody writes records for it: whoever wants it here asks for it.
+            return self.ask_directory(shard, async |_, _| Some(HostEvent::LookedUp(None)));
+        }
         self.ask_directory(shard, async |node, key| {
             let limit = times::attempt_timeout(node.settings().session_ttl);
             let found = within(node.env(), limit, node.directory().lookup(&key)).await;
@@ -65,6 +76,10 @@ impl ArbiterLocal {
     }
 
     pub(super) fn release(self: &Rc<Self>, shard: Shard, generation: Generation, move_id: u64) {
+        if self.is_of_range(shard) {
+            // The record is that of its range, and stays.
+            return self.ask_directory(shard, async move |_, _| Some(HostEvent::SeenGone(generation)));
+        }
         self.ask_directory(shard, async move |node, key| {
             let placement = Placement { key, node: node.id(), generation };
             let attempt = node.directory().release(&placement);
@@ -152,6 +167,34 @@ async fn claimed(node: &Arc<NodeShared>, key: &OwnedKey) -> ClaimOutcome {
     }
 }
 
-pub(super) fn session_of(node: &NodeShared) -> Session {
+/// Whether this node may run an actor of a range, because the range is its own. A range that is about to come is waited for.
+///
+/// Nothing is waited for between the answer of the ranges and the end of this: whoever closes a range and then looks at the
+/// arbiters finds all actors that were granted before.
+async fn granted(node: &Arc<NodeShared>, kind: u32, key: &OwnedKey) -> ClaimOutcome {
+    let OwnedKey::Actor(actor) = key else { return ClaimOutcome::NotHere };
+    let until = node.env().now() + GRANT_WITHIN;
+    let mut changes = node.ranges().changes();
+    loop {
+        match node.ranges().grant(kind, actor.key().as_str(), node.id()) {
+            Grant::Held(generation) => {
+                counter!("archipelago_placements_total", "decision" => "granted").increment(1);
+                return ClaimOutcome::Placed(generation);
+            }
+            Grant::Elsewhere => return ClaimOutcome::NotHere,
+            Grant::Coming => {}
+        }
+        let left = until.since(node.env().now());
+        let waited = within(node.env(), left, changes.changed()).await;
+        if left == Millis::ZERO || !matches!(waited, Some(Ok(()))) {
+            return ClaimOutcome::NotHere;
+        }
+    }
+}
+
+pub(crate) fn session_of(node: &NodeShared) -> Session {
     Session { id: node.id(), ttl: node.settings().session_ttl }
 }
+
+/// How long an actor waits for its range to come here.
+const GRANT_WITHIN: Millis = Millis(1_000);

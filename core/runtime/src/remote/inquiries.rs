@@ -25,6 +25,7 @@ use crate::datacenter;
 use crate::env::within;
 use crate::node::{Node, NodeShared};
 use crate::placement::{answer_handoff, place_here};
+use crate::ranges;
 use crate::tables;
 use crate::watch::{Begun, WatchWord, hear};
 
@@ -171,6 +172,20 @@ pub(crate) async fn ask_for_tables(
     node.remoting().ask_service(peer, TABLES, payload, limit).await
 }
 
+/// Asks whoever decides about ranges for a change.
+///
+/// # Errors
+///
+/// What it answers, or why it could not be asked.
+pub(crate) async fn ask_about_ranges(
+    node: &Arc<NodeShared>,
+    peer: Arc<Peer>,
+    payload: Bytes,
+    limit: Millis,
+) -> Result<Bytes, CallError> {
+    node.remoting().ask_service(peer, RANGES, payload, limit).await
+}
+
 /// Asks a contact of this client.
 ///
 /// # Errors
@@ -227,6 +242,7 @@ pub(super) async fn answer(
         },
         CONTACT => client::answer(node, &request).await,
         TABLES => tables::answer(node, &request).await,
+        RANGES => ranges::answer(node, &request).await,
         MOVES => answer_handoff(node, from, &request).await,
         WATCHES => match decode(&request) {
             Ok(word) => hear(node, from, word).await.and_then(|begun| encode(&begun)),
@@ -337,7 +353,7 @@ pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CallError> 
 
 /// Whether a number of a service is the library's own.
 pub(super) const fn is_inquiry(service: u16) -> bool {
-    service >= DATACENTERS
+    service >= RANGES
 }
 
 /// Whether a client may ask for it: what members tell each other about themselves and their shards is nothing for clients, and
@@ -348,7 +364,7 @@ pub(super) const fn is_for_clients(service: u16) -> bool {
 
 /// Whether a question is only for nodes of the same cluster and datacenter.
 pub(super) const fn is_for_members(service: u16) -> bool {
-    matches!(service, PLACE | MEMBERSHIP | MOVES | CONTACT | TABLES)
+    matches!(service, PLACE | MEMBERSHIP | MOVES | CONTACT | TABLES | RANGES)
 }
 
 const LOOKUP: u16 = u16::MAX;
@@ -361,6 +377,7 @@ pub(super) const WHEREABOUTS: u16 = u16::MAX - 6;
 const CONTACT: u16 = u16::MAX - 7;
 const TABLES: u16 = u16::MAX - 8;
 pub(crate) const DATACENTERS: u16 = u16::MAX - 9;
+const RANGES: u16 = u16::MAX - 10;
 
 /// How long a word about membership may take.
 const SAY_WITHIN: Millis = Millis(1_000);

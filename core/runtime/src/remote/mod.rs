@@ -51,7 +51,8 @@ pub use envelopes::{InboundMessage, MessageEnvelope, SendRemote, SubscribeInboun
 pub(crate) use incoming::{Held, Incoming};
 pub use inquiries::Spawned;
 pub(crate) use inquiries::{
-    DATACENTERS, ask_about_move, ask_about_watch, ask_contact, ask_for_tables, ask_to_place, say_to_cluster,
+    DATACENTERS, ask_about_move, ask_about_ranges, ask_about_watch, ask_contact, ask_for_tables,
+    ask_to_place, say_to_cluster,
 };
 pub(crate) use keeper::open_control;
 pub(crate) use letter::Letter;

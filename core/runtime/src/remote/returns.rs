@@ -282,7 +282,9 @@ impl ArbiterLocal {
         if !hosted || !ours || self.is_draining() || !self.name_part_of(head) {
             return;
         }
-        if generation == Generation::new(0) {
+        // An actor of a range has no record that could tell more.
+        let granted = self.is_granted(of_ours(shard), head.key.as_str());
+        if granted || generation == Generation::new(0) {
             self.want_shard(of_ours(shard), None);
         } else {
             self.host(of_ours(shard), HostEvent::GaveBack { generation, expires });

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use archipelago_protocol::identity::ActorId;
+use archipelago_protocol::identity::{ActorId, ActorKey};
 use archipelago_protocol::placement::{ChooseNode, KindLayout, ShardCount};
 use archipelago_protocol::time::Millis;
 
@@ -21,6 +21,7 @@ pub struct Sharding<A: VirtualActor> {
     passivate_after: Option<Millis>,
     roles: Option<Vec<String>>,
     placement: Option<Arc<dyn ChooseNode>>,
+    cuts: Option<Vec<ActorKey>>,
 }
 
 impl<A: VirtualActor> Sharding<A> {
@@ -33,7 +34,14 @@ impl<A: VirtualActor> Sharding<A> {
     pub fn fallible(
         factory: impl Fn(&ActorId, &Node) -> Result<A, BoxError> + Send + Sync + 'static,
     ) -> Self {
-        Self { factory: Arc::new(factory), layout: None, passivate_after: None, roles: None, placement: None }
+        Self {
+            factory: Arc::new(factory),
+            layout: None,
+            passivate_after: None,
+            roles: None,
+            placement: None,
+            cuts: None,
+        }
     }
 
     /// Divides the kind into so many shards: on all nodes the same, for as long as the cluster's directory lives.
@@ -46,6 +54,14 @@ impl<A: VirtualActor> Sharding<A> {
     pub fn divided(mut self, layout: KindLayout) -> Self {
         self.layout = Some(layout);
         self
+    }
+
+    /// Divides the kind by ranges of keys ([`KindLayout::Range`]), at first at these keys: each begins a range. From then on
+    /// ranges change by [`Node::split_range`] and [`Node::merge_range`]; these keys count only while the cluster has no
+    /// table of the kind.
+    pub fn ranges(mut self, cuts: impl IntoIterator<Item = ActorKey>) -> Self {
+        self.cuts = Some(cuts.into_iter().collect());
+        self.divided(KindLayout::Range)
     }
 
     /// Deactivates an actor that has been idle for so long; [`Millis::MAX`] keeps it.
@@ -72,6 +88,7 @@ impl<A: VirtualActor> Sharding<A> {
         settings.layout_by_kind.extend(self.layout.map(|layout| (kind(), layout)));
         settings.idle_after_by_kind.extend(self.passivate_after.map(|idle| (kind(), idle)));
         settings.roles_by_kind.extend(self.roles.map(|roles| (kind(), roles)));
+        settings.cuts_by_kind.extend(self.cuts.map(|cuts| (kind(), cuts)));
         settings.placement_by_kind.extend(self.placement.map(|strategy| (kind(), strategy)));
         self.factory
     }
@@ -85,6 +102,7 @@ impl<A: VirtualActor> fmt::Debug for Sharding<A> {
             .field("passivate_after", &self.passivate_after)
             .field("roles", &self.roles)
             .field("placement", &self.placement)
+            .field("cuts", &self.cuts)
             .finish_non_exhaustive()
     }
 }

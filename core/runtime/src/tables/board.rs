@@ -38,6 +38,11 @@ impl TableBoard {
         Self { source, posts: Mutex::default(), listeners: AtomicUsize::new(0) }
     }
 
+    /// What the store tells, if this node may read it.
+    pub(crate) fn source(&self) -> Option<Arc<dyn TableSource>> {
+        self.source.clone()
+    }
+
     /// Waits for a table of `kind` that is newer than `than`, for a while.
     ///
     /// # Errors

@@ -53,7 +53,7 @@ impl<J> HostedShard<J> {
                 self.note(hint);
                 self.be_absent(Some(hint), out);
             }
-            ClaimOutcome::SessionLost => self.be_absent(None, out),
+            ClaimOutcome::SessionLost | ClaimOutcome::NotHere => self.be_absent(None, out),
             _ if at.now.since(since) >= self.limits.claim_give_up => self.be_absent(None, out),
             _ => {
                 let again_at = Some(at.now + pause(self.limits.claim, unanswered));

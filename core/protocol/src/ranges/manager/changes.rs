@@ -4,10 +4,12 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use super::{RangeHost, RangeManager, spread};
 use crate::contract::{SavedTable, TableVersion};
 use crate::identity::{ActorKey, NodeId, PartitionName};
-use crate::ranges::{OwnerStatus, RangeTable, RouteEntry, RouteOwner, TableError};
+use crate::ranges::{KeyRange, OwnerStatus, RangeTable, RouteEntry, RouteOwner, TableError};
 use crate::time::Millis;
 
 /// Names a request; never given twice to one manager.
@@ -57,18 +59,23 @@ pub enum ChangeOutcome {
 }
 
 /// Why a request makes no sense.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeRefusal {
     /// There is no such partition.
+    #[error("there is no such range")]
     UnknownPartition,
     /// The key is not inside the partition, or there is none after it.
+    #[error("the key is not inside a range, or no range follows")]
     NotInside,
     /// No such node that is up hosts the kind.
+    #[error("no such node that is up hosts the kind")]
     UnknownNode,
     /// The table would be larger than the store or the protocol takes.
+    #[error("there are as many ranges as there may be")]
     TooLarge,
     /// Too many requests wait.
+    #[error("too many changes wait")]
     TooMany,
 }
 
@@ -115,9 +122,15 @@ impl Plan {
 impl RangeManager {
     /// The table of a kind that has none.
     pub(super) fn first_table(&mut self) -> Option<Plan> {
-        let owner = spread::least(&self.hosts, core::iter::empty())?;
-        let name = self.new_name()?;
-        Some(Plan { table: RangeTable::whole(name, owner), request: None })
+        let ends: Vec<Option<ActorKey>> = self.cuts.iter().cloned().map(Some).chain([None]).collect();
+        let (mut entries, mut start) = (Vec::new(), None);
+        for end in ends {
+            let range = KeyRange::new(start, end.clone())?;
+            let owner = spread::least(&self.hosts, entries.iter())?;
+            entries.push(RouteEntry { partition: self.new_name()?, range, owner, parents: Vec::new() });
+            start = end;
+        }
+        Some(Plan { table: RangeTable::new(entries).ok()?, request: None })
     }
 
     /// The first request that need not wait for parents to be retired.

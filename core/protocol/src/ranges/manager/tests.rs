@@ -549,3 +549,19 @@ proptest! {
         prop_assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1, "{counts:?}");
     }
 }
+
+#[test]
+fn a_first_table_is_cut_where_it_was_asked_for_and_spread() {
+    let (manager, first) = RangeManager::take_office(Epoch(1), ManagerLimits::DEFAULT);
+    let cuts = ["q", "h", "q"].map(|cut| crate::identity::ActorKey::new(cut).unwrap());
+    let (manager, store) = (manager.first_cut_at(cuts), Store::default());
+    let (now, asked, answers) = (Millis(1_000), Vec::new(), Vec::new());
+    let mut office = Office { manager, store, now, asked, answers };
+    office.carry_out(first);
+    office.hosts(&[1, 2, 3]);
+    let entries = office.store.table().entries();
+    let ranges: Vec<String> = entries.iter().map(|entry| entry.range.to_string()).collect();
+    assert_eq!(ranges, ["[..h)", "[h..q)", "[q..)"]);
+    let owners: BTreeSet<NodeId> = entries.iter().map(|entry| entry.owner.node).collect();
+    assert_eq!(owners.len(), 3);
+}
