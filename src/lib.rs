@@ -35,8 +35,8 @@ pub use archipelago_runtime::{
     InboundMessage, Lifecycle, MessageEnvelope, MessageRef, MessageTable, Migrate, NameError, NamedActor,
     NamedRef, NamedTable, Node, Notice, Persistent, PlaceError, PlacedActor, RangeError, RemoteDeadLetter,
     RemoteMessage, Saving, SendRemote, ShardEnvelope, ShardRegion, Sharding, Spawned, StartError, StateError,
-    StopError, SubscribeInbound, Subscription, TransportActor, UntypedRef, VirtualActor, Watch, current_trace,
-    env, in_call, remaining,
+    StopError, SubscribeInbound, Subscription, TransportActor, UntypedRef, VirtualActor, Watch,
+    current_trace, env, in_call, remaining,
 };
 pub use builder::{BuildNode, Builder};
 pub use error::Error;
