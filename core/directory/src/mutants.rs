@@ -29,7 +29,7 @@ pub(crate) fn bent_if_absent(id: NodeId, seen: Option<LeaseSeen>) -> Option<Leas
 }
 
 fn ended(id: NodeId) -> LeaseSeen {
-    LeaseSeen { id, version: LeaseVersion(0), lease: Lease::Ended { why: EndReason::Silent, by: id } }
+    LeaseSeen { id, version: LeaseVersion(u64::MAX), lease: Lease::Ended { why: EndReason::Silent, by: id } }
 }
 
 #[cfg(feature = "mutants")]
