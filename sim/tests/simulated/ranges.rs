@@ -8,7 +8,6 @@ use std::time::Duration;
 use archipelago::identity::{ActorId, ActorKey, NodeAddress, NodeId};
 use archipelago::prelude::*;
 use archipelago::{ChangeRefusal, KnownTable, RangeError, Sharding};
-use archipelago_backend_conformance::Faults;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::from_outside;
 use archipelago_runtime::{NodeBuilder, NodeSettings};
@@ -299,71 +298,6 @@ fn a_split_whose_manager_dies_is_ended_by_the_next_one() {
         });
         one_at_a_time(&book);
     }
-}
-
-/// Splits, merges, crashes, restarts and a store that fails, all at once; then peace.
-///
-/// Proves: R337
-#[test]
-fn whatever_fails_no_actor_is_active_twice_and_all_are_served_again() {
-    for seed in 1..=4 {
-        let book = Book::default();
-        three(seed, &["m"], &book).run(async |world| {
-            met(&world).await;
-            for round in 0..25_u32 {
-                storm(&world).await;
-                let calls = (0..3).filter(|index| world.node(*index).is_some()).flat_map(|index| {
-                    let world = &world;
-                    KEYS.map(|key| async move {
-                        let page = node(world, index).actor::<Page>(key);
-                        let options = CallOptions::new().timeout(Duration::from_millis(400));
-                        let put = Put { from: u32::try_from(index).unwrap(), number: round };
-                        drop(from_outside(|| page.send_with(put, options)).await);
-                    })
-                });
-                join_all(calls).await;
-            }
-            world.store_faults(Faults::default());
-            for index in 0..3 {
-                if world.node(index).is_none() {
-                    world.restart_at_once(index).await.expect("it comes back");
-                }
-            }
-            world.advance(Duration::from_secs(40)).await;
-            for index in 0..3 {
-                for key in KEYS {
-                    let answer = put(&world, index, key, 1_000).await;
-                    assert!(answer.is_ok(), "seed {seed}: {key} from {index}: {answer:?}");
-                }
-            }
-            let entries = table(&world, 0).table.entries().to_vec();
-            assert!(entries.iter().all(|entry| entry.parents.is_empty()), "seed {seed}: {entries:?}");
-        });
-        one_at_a_time(&book);
-    }
-}
-
-async fn storm(world: &World) {
-    let index = usize::try_from(world.below(3)).unwrap();
-    let at = ["b", "e", "h", "m", "q", "t", "x"][usize::try_from(world.below(7)).unwrap()];
-    match world.below(12) {
-        0 if world.node(index).is_some() => world.crash(index).await,
-        1 | 2 if world.node(index).is_none() => drop(world.restart_at_once(index).await),
-        3 => world.store_faults(Faults { unavailable: 50, lost_reply: 50, late: 30, ..Faults::default() }),
-        4 => world.store_faults(Faults::default()),
-        5..=8 => {
-            if let Some(node) = world.node(index) {
-                world.spawn(async move { drop(node.split_range("Page", at).await) });
-            }
-        }
-        9 | 10 => {
-            if let Some(node) = world.node(index) {
-                world.spawn(async move { drop(node.merge_range("Page", at).await) });
-            }
-        }
-        _ => world.advance(Duration::from_secs(2)).await,
-    }
-    world.advance(Duration::from_millis(world.below(200))).await;
 }
 
 /// Proves: R336
