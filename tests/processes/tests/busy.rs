@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use archipelago_process_tests::{Fleet, MemberProcess, Scale, Store, figure};
+use archipelago_process_tests::{Fleet, MemberProcess, Scale, Store, figure, on_own_machine};
 
 const MEMBER: &str = env!("CARGO_BIN_EXE_archipelago-test-member");
 const MEMBERS: usize = 5;
@@ -39,6 +39,10 @@ fn rings(members: &mut [MemberProcess]) -> (u64, u64) {
 /// Proves: R468
 #[actix::test]
 async fn busy_members_are_not_called_unreachable() {
+    on_own_machine(busy_members_go_on).await;
+}
+
+async fn busy_members_go_on() {
     let scale = Scale::of_this_run();
     let Some(store) = Store::etcd() else { return };
     // What is judged is the detector, with sessions as users have them.

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use archipelago_process_tests::{Book, Calls, Fleet, Load, Scale, Store, figure};
+use archipelago_process_tests::{Book, Calls, Fleet, Load, Scale, Store, figure, on_own_machine};
 use archipelago_protocol::identity::{NodeAddress, NodeId};
 
 const MEMBER: &str = env!("CARGO_BIN_EXE_archipelago-test-member");
@@ -145,29 +145,41 @@ mod etcd {
     /// Proves: R273, R275, R453, R475
     #[actix::test]
     async fn killed_members_are_replaced_in_time() {
-        let Some(store) = Store::etcd() else { return };
-        killed_members_are_replaced(&store).await;
+        on_own_machine(async || {
+            let Some(store) = Store::etcd() else { return };
+            killed_members_are_replaced(&store).await;
+        })
+        .await;
     }
 
     /// Proves: R453
     #[actix::test]
     async fn leader_and_deputies_killed_together_are_replaced_in_time() {
-        let Some(store) = Store::etcd() else { return };
-        leader_and_deputies_are_replaced(&store).await;
+        on_own_machine(async || {
+            let Some(store) = Store::etcd() else { return };
+            leader_and_deputies_are_replaced(&store).await;
+        })
+        .await;
     }
 
     /// Proves: R273, R445, R475
     #[actix::test]
     async fn frozen_members_are_silent_afterwards() {
-        let Some(store) = Store::etcd() else { return };
-        frozen_members_answer_nothing_afterwards(&store).await;
+        on_own_machine(async || {
+            let Some(store) = Store::etcd() else { return };
+            frozen_members_answer_nothing_afterwards(&store).await;
+        })
+        .await;
     }
 
     /// Proves: R172
     #[actix::test]
     async fn rolling_restart_fails_no_call() {
-        let Some(store) = Store::etcd() else { return };
-        members_are_restarted_one_by_one(&store).await;
+        on_own_machine(async || {
+            let Some(store) = Store::etcd() else { return };
+            members_are_restarted_one_by_one(&store).await;
+        })
+        .await;
     }
 }
 
@@ -176,25 +188,37 @@ mod on_jetstream {
 
     #[actix::test]
     async fn killed_members_are_replaced_in_time() {
-        let Some(store) = Store::nats() else { return };
-        killed_members_are_replaced(&store).await;
+        on_own_machine(async || {
+            let Some(store) = Store::nats() else { return };
+            killed_members_are_replaced(&store).await;
+        })
+        .await;
     }
 
     #[actix::test]
     async fn leader_and_deputies_killed_together_are_replaced_in_time() {
-        let Some(store) = Store::nats() else { return };
-        leader_and_deputies_are_replaced(&store).await;
+        on_own_machine(async || {
+            let Some(store) = Store::nats() else { return };
+            leader_and_deputies_are_replaced(&store).await;
+        })
+        .await;
     }
 
     #[actix::test]
     async fn frozen_members_are_silent_afterwards() {
-        let Some(store) = Store::nats() else { return };
-        frozen_members_answer_nothing_afterwards(&store).await;
+        on_own_machine(async || {
+            let Some(store) = Store::nats() else { return };
+            frozen_members_answer_nothing_afterwards(&store).await;
+        })
+        .await;
     }
 
     #[actix::test]
     async fn rolling_restart_fails_no_call() {
-        let Some(store) = Store::nats() else { return };
-        members_are_restarted_one_by_one(&store).await;
+        on_own_machine(async || {
+            let Some(store) = Store::nats() else { return };
+            members_are_restarted_one_by_one(&store).await;
+        })
+        .await;
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use archipelago_process_tests::{Calls, Fleet, Load, Scale, Store, figure};
+use archipelago_process_tests::{Calls, Fleet, Load, Scale, Store, figure, on_own_machine};
 
 const MEMBER: &str = env!("CARGO_BIN_EXE_archipelago-test-member");
 const MEMBERS: usize = 3;
@@ -75,12 +75,18 @@ async fn outages_are_survived(mut store: Store) {
 /// Proves: R454
 #[actix::test]
 async fn etcd_paused_killed_and_restarted_costs_time_and_nothing_else() {
-    let Some(store) = Store::etcd() else { return };
-    outages_are_survived(store).await;
+    on_own_machine(async || {
+        let Some(store) = Store::etcd() else { return };
+        outages_are_survived(store).await;
+    })
+    .await;
 }
 
 #[actix::test]
 async fn jetstream_paused_killed_and_restarted_costs_time_and_nothing_else() {
-    let Some(store) = Store::nats() else { return };
-    outages_are_survived(store).await;
+    on_own_machine(async || {
+        let Some(store) = Store::nats() else { return };
+        outages_are_survived(store).await;
+    })
+    .await;
 }

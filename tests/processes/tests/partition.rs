@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use archipelago_process_tests::{
-    Cable, Calls, Fleet, Load, MemberProcess, Network, Scale, Settings, Store, figure,
+    Cable, Calls, Fleet, Load, MemberProcess, Network, Scale, Settings, Store, figure, on_own_machine,
 };
 
 const MEMBER: &str = env!("CARGO_BIN_EXE_archipelago-test-member");
@@ -92,13 +92,19 @@ async fn partitions_are_survived(network: &Network, store: &Store, hosts: usize)
 #[actix::test]
 async fn cut_members_on_etcd_are_replaced_fence_themselves_and_come_back() {
     let Some(network) = Network::enter(5) else { return };
-    let Some(store) = Store::etcd_at(Network::store()) else { return };
-    partitions_are_survived(&network, &store, 5).await;
+    on_own_machine(async || {
+        let Some(store) = Store::etcd_at(Network::store()) else { return };
+        partitions_are_survived(&network, &store, 5).await;
+    })
+    .await;
 }
 
 #[actix::test]
 async fn cut_members_on_jetstream_are_replaced_fence_themselves_and_come_back() {
     let Some(network) = Network::enter(3) else { return };
-    let Some(store) = Store::nats_at(Network::store()) else { return };
-    partitions_are_survived(&network, &store, 3).await;
+    on_own_machine(async || {
+        let Some(store) = Store::nats_at(Network::store()) else { return };
+        partitions_are_survived(&network, &store, 3).await;
+    })
+    .await;
 }
