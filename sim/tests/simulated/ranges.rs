@@ -1,5 +1,6 @@
 //! Kinds that are divided by ranges of keys: splits, merges and moves under load, and the deaths of owners and of the node
 //! that decides.
+#![expect(clippy::unwrap_used, reason = "a scenario that cannot go on panics")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
