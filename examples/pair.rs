@@ -5,7 +5,15 @@
 //! cargo run --example pair -- call 127.0.0.1:4710
 //! ```
 //!
-//! The first runs until Ctrl-C, or, with `--until-stdin-closes`, until its standard input ends.
+//! Or two members of a cluster, which share the counters among themselves. They are told by variables where they listen and whose
+//! store they use; README has the commands:
+//!
+//! ```text
+//! ARCHIPELAGO_BACKEND__EMBEDDED__SERVE=true .. cargo run --example pair -- member
+//! ARCHIPELAGO_BACKEND__EMBEDDED__JOIN=.. cargo run --example pair -- member
+//! ```
+//!
+//! All but the caller run until Ctrl-C, or, with `--until-stdin-closes`, until their standard input ends.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it talks to the person who runs it")]
 
 use std::error::Error;
@@ -49,6 +57,19 @@ fn node(bind: &str, counters: &str) -> Builder {
 async fn host(address: &str, until_stdin_closes: bool) -> Result<(), Box<dyn Error>> {
     let node = node(address, address).actor::<Counter>().start().await?;
     println!("hosting counters at {address} over plain TCP, not encrypted: for loopback only");
+    serve(node, until_stdin_closes).await
+}
+
+async fn member(until_stdin_closes: bool) -> Result<(), Box<dyn Error>> {
+    let node = Node::builder().actor::<Counter>().start().await?;
+    for fruit in ["apples", "pears", "plums"] {
+        println!("{fruit} + 1 = {}", node.actor::<Counter>(fruit).send(Add(1)).await?);
+    }
+    println!("a member at {}", node.address());
+    serve(node, until_stdin_closes).await
+}
+
+async fn serve(node: Node, until_stdin_closes: bool) -> Result<(), Box<dyn Error>> {
     if until_stdin_closes {
         actix_web::web::block(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await??;
         node.stop().await?;
@@ -81,7 +102,9 @@ async fn main() -> ExitCode {
         ["host", address] => host(address, false).await,
         ["host", address, "--until-stdin-closes"] => host(address, true).await,
         ["call", address] => call(address).await,
-        _ => Err("usage: pair host <address> [--until-stdin-closes] | pair call <address>".into()),
+        ["member"] => member(false).await,
+        ["member", "--until-stdin-closes"] => member(true).await,
+        _ => Err("usage: pair host <address> [--until-stdin-closes] | pair call <address> | pair member [--until-stdin-closes]".into()),
     };
     let Err(error) = done else { return ExitCode::SUCCESS };
     eprintln!("{error}");

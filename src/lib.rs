@@ -23,20 +23,23 @@ mod store;
 
 pub use archipelago_macros::{NamedActor, RemoteMessage, VirtualActor, remote};
 pub use archipelago_protocol::activation::{DeactivateReason, Interleave};
-pub use archipelago_protocol::call::{CallError, Outcome, Queue};
+pub use archipelago_protocol::call::{CallError, ForeignNamespace, Outcome, Queue, UnknownMessage};
+pub use archipelago_protocol::contract::TableVersion;
 pub use archipelago_protocol::identity;
 pub use archipelago_protocol::message::{Codec, MessageFlags, TraceContext};
-pub use archipelago_protocol::placement::{KindLayout, ShardCount, ShardCountError};
-pub use archipelago_protocol::ranges::{ChangeRefusal, KeyRange, KnownTable, RangeTable, RouteEntry};
+pub use archipelago_protocol::placement::{Cached, KindLayout, ShardCount, ShardCountError};
+pub use archipelago_protocol::ranges::{
+    ChangeRefusal, KeyRange, KnownTable, RangeTable, RouteEntry, TableSource,
+};
 pub use archipelago_protocol::time::Millis;
 pub use archipelago_protocol::watch::Termination;
 pub use archipelago_runtime::{
-    AcceptedBy, Activation, ActorRef, BoxError, Call, CallOptions, DeadLetter, Event, EventStream,
-    InboundMessage, Lifecycle, MessageEnvelope, MessageRef, MessageTable, Migrate, NameError, NamedActor,
-    NamedRef, NamedTable, Node, Notice, Persistent, PlaceError, PlacedActor, RangeError, RemoteDeadLetter,
-    RemoteMessage, Saving, SendRemote, ShardEnvelope, ShardRegion, Sharding, Spawned, StartError, StateError,
-    StopError, SubscribeInbound, Subscription, TransportActor, UntypedRef, VirtualActor, Watch,
-    current_trace, env, in_call, remaining,
+    AcceptedBy, Activation, ActorRef, BoxError, Call, CallOptions, ClusterMember, DeadLetter, Event,
+    EventStream, InCall, InboundMessage, Lifecycle, MessageEnvelope, MessageRef, MessageTable, Migrate,
+    NameError, NamedActor, NamedRef, NamedTable, Node, NodeSettings, Notice, Persistent, PlaceError,
+    PlacedActor, RangeError, RemoteDeadLetter, RemoteMessage, Saving, SendRemote, ShardEnvelope, ShardRegion,
+    Sharding, Spawned, StartError, StateError, StopError, SubscribeInbound, Subscription, TransportActor,
+    UntypedRef, VirtualActor, Watch, current_trace, env, in_call, remaining,
 };
 pub use builder::{BuildNode, Builder};
 pub use error::Error;
@@ -67,6 +70,22 @@ pub mod handoff {
 pub mod membership {
     pub use archipelago_protocol::membership::{
         LeaderProvider, Member, MemberEvent, MemberStatus, NodeLoad, Sides, SplitBrain,
+    };
+}
+
+/// What a rule of your own for who is asked first to own a shard must be.
+pub mod placement {
+    pub use archipelago_protocol::identity::{Kind, NodeAddress, NodeId};
+    pub use archipelago_protocol::placement::{
+        Candidate, ChooseNode, LeastLoaded, Local, Random, Spread, Wanted,
+    };
+}
+
+/// What a transport of your own must be. Its rules are the suite of `archipelago-transport-conformance`.
+pub mod transport {
+    pub use archipelago_protocol::contract::{
+        CloseCode, CloseReason, Connection, Endpoint, PeerIdentity, RecvStream, SendStream, Streams,
+        Transport, TransportError,
     };
 }
 

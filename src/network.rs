@@ -6,15 +6,20 @@ use std::sync::Arc;
 
 use archipelago_protocol::contract::Transport;
 
-use crate::config::{ConfigError, Origins, Settings, TransportKind};
+use crate::config::{ConfigError, Conflict, Fault, Origins, Settings, TransportKind};
 
-/// The transport that `settings` ask for; none for a node that reaches no other.
+/// The transport that `settings` ask for, `given` if that is one of the user's own; none for a node that reaches no other.
 pub(crate) fn transport(
     settings: &Settings,
     origins: &Origins,
+    given: Option<Arc<dyn Transport>>,
 ) -> Result<Option<Arc<dyn Transport>>, ConfigError> {
     match settings.transport.kind {
         TransportKind::None => Ok(None),
+        TransportKind::Own if given.is_some() => Ok(given),
+        TransportKind::Own => {
+            Err(origins.refuse(&["transport.kind"], Fault::Conflict(Conflict::TransportNotGiven)))
+        }
         TransportKind::Quic => quic::transport(settings, origins).map(Some),
         TransportKind::Tcp => tcp::transport(settings, origins).map(Some),
     }
@@ -25,8 +30,8 @@ mod quic {
     use archipelago_quic::{QuicSettings, QuicTransport};
 
     use super::certificates::credentials;
-    use super::{Arc, ConfigError, Origins, Settings, Transport};
-    use crate::config::{Conflict, Fault, Security};
+    use super::{Arc, ConfigError, Conflict, Fault, Origins, Settings, Transport};
+    use crate::config::Security;
 
     pub(super) fn transport(
         settings: &Settings,
@@ -48,8 +53,8 @@ mod tcp {
     use archipelago_tcp::{Security as TcpSecurity, TcpSettings, TcpTransport};
 
     use super::certificates::credentials;
-    use super::{Arc, ConfigError, Origins, Settings, Transport};
-    use crate::config::{Conflict, Fault, Security, TransportKind};
+    use super::{Arc, ConfigError, Conflict, Fault, Origins, Settings, Transport, TransportKind};
+    use crate::config::Security;
 
     pub(super) fn transport(
         settings: &Settings,

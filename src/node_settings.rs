@@ -19,6 +19,7 @@ pub(crate) fn node_settings(settings: &Settings, store: String) -> Result<NodeSe
     let mut node = NodeSettings::default();
     node.name.clone_from(&settings.node.name);
     node.roles = settings.node.roles.iter().cloned().collect();
+    node.version = settings.node.version.clone().unwrap_or(node.version);
     node.data_arbiters = settings.node.data_arbiters.map(u16::from);
     node.stop_budget = Millis::from_duration(settings.node.stop_budget);
     node.call_timeout = Millis::from_duration(settings.calls.timeout);
@@ -58,6 +59,8 @@ pub(crate) fn node_settings(settings: &Settings, store: String) -> Result<NodeSe
     };
     node.roles_by_kind = settings.actors.kinds.iter().filter_map(roles).collect();
     node.sharding = (&settings.sharding).into();
+    let allocation = |(kind, own): (&String, &KindSettings)| Some((kind.clone(), own.strategy?.into()));
+    node.sharding.strategy_by_kind = settings.actors.kinds.iter().filter_map(allocation).collect();
     node.datacenter = datacenter_settings(settings)?;
     node.discovery.on_stale = settings.datacenter.on_stale.lookup.into();
     node.remote = remote_settings(settings, &node.datacenter, store);
@@ -114,6 +117,9 @@ fn remote_settings(settings: &Settings, datacenter: &DataCenterSettings, store: 
     remote.overflow = lanes.overflow.into();
     remote.handshake_limit = Millis::from_duration(lanes.handshake_limit);
     remote.parked = bound(lanes.parked.get());
+    remote.parked_bytes = bytes(lanes.parked_bytes);
+    remote.parked_total = bound(lanes.parked_total.get());
+    remote.parked_total_bytes = bytes(lanes.parked_total_bytes);
     remote
 }
 
@@ -213,8 +219,13 @@ mod tests {
             ("sharding.rebalance", "false"),
             ("sharding.strategy", "weigh-load"),
             ("sharding.moves_per_round", "3"),
+            ("actors.kinds.Desk.strategy", "least-shards"),
+            ("node.version", "2.7"),
         ]);
-        let sharding = node_settings(&settings, String::new()).unwrap().sharding;
+        let node = node_settings(&settings, String::new()).unwrap();
+        assert_eq!(node.version, "2.7");
+        let sharding = node.sharding;
+        assert_eq!(format!("{:?}", sharding.strategy_of("Desk")), "LeastShards");
         assert_eq!((sharding.rebalance, sharding.limits.per_round), (false, 3));
         assert_eq!(format!("{:?}", sharding.strategy_of("Cart")), "WeighLoad { slack: 25 }");
     }
@@ -238,6 +249,9 @@ mod tests {
             ("lanes.tell_ttl", "6s"),
             ("lanes.overflow", "drop-oldest"),
             ("lanes.parked", "7"),
+            ("lanes.parked_bytes", "8 MiB"),
+            ("lanes.parked_total", "9"),
+            ("lanes.parked_total_bytes", "10 MiB"),
             ("lanes.handshake_limit", "8s"),
         ]);
         let mut expected = RemoteSettings::default();
@@ -255,6 +269,9 @@ mod tests {
         expected.tell_ttl = Millis(6_000);
         expected.overflow = Overflow::DropOldest;
         expected.parked = 7;
+        expected.parked_bytes = 8 << 20;
+        expected.parked_total = 9;
+        expected.parked_total_bytes = 10 << 20;
         expected.handshake_limit = Millis(8_000);
         assert_eq!(node_settings(&settings, "s".to_owned()).unwrap().remote, expected);
     }

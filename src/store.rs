@@ -9,12 +9,14 @@ mod foundationdb;
 mod home;
 #[cfg(feature = "nats")]
 mod nats;
+mod settle;
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use control_plane::Plane;
+use settle::Settling;
 
 use archipelago_directory::{
     Store, StoreDirectory, StoreHomes, StoreRoutingTable, StoreStateStore, StoredTables, Timer,
@@ -48,6 +50,8 @@ pub(crate) struct Backing {
     pub(crate) homes: Arc<dyn Homes>,
     /// What members tell each other about their store; they refuse each other unless it is the same.
     pub(crate) identity: String,
+    /// What the start has to wait for.
+    pub(crate) settling: Option<Settling>,
     part: Part,
 }
 
@@ -99,7 +103,7 @@ impl Backing {
     ) -> Self {
         let embedded = &settings.backend.embedded;
         match &embedded.join {
-            Some(address) => Self::joined(address.clone(), timer),
+            Some(address) => Self::joined(settings, address.clone(), timer),
             None if embedded.serve => Self::served(settings, given, env, timer),
             None => {
                 let store = given.unwrap_or_default();
@@ -122,7 +126,7 @@ impl Backing {
             Arc::new(StoreRoutingTable::new(Arc::clone(&store), Arc::clone(&timer)));
         let tables = Arc::new(StoredTables::new(Arc::clone(&routing_table)));
         let directory = Arc::new(StoreDirectory::new(store, timer));
-        Self { directory, states, tables, routing_table, homes, identity, part }
+        Self { directory, states, tables, routing_table, homes, identity, settling: None, part }
     }
 
     /// Serves the node's own store. It grants nothing until whatever an earlier process granted has run out.
@@ -141,11 +145,16 @@ impl Backing {
             %quiet,
             "this node serves its store to others: for development, the store is gone with this process"
         );
+        let settling = Settling::new(Arc::clone(&store) as _, Arc::clone(&timer), quiet);
         // The address of this node follows: its port may not be known yet.
-        Self::on(store, timer, SERVED_AT.to_owned(), Part::Serves(server))
+        Self::on(store, timer, SERVED_AT.to_owned(), Part::Serves(server)).settling(settling)
     }
 
-    fn joined(address: NodeAddress, timer: Arc<dyn Timer>) -> Self {
+    fn settling(self, settling: Settling) -> Self {
+        Self { settling: Some(settling), ..self }
+    }
+
+    fn joined(settings: &Settings, address: NodeAddress, timer: Arc<dyn Timer>) -> Self {
         let connector = Connector::new();
         let identity = format!("{SERVED_AT}{address}");
         let courier =
@@ -153,7 +162,10 @@ impl Backing {
         let store = ServedStore::new(courier, Arc::clone(&timer));
         let node = connector.clone();
         store.on_new_instance(Box::new(move || node.give_up("the served store was started anew")));
-        Self::on(Arc::new(store), timer, identity, Part::Joins(connector))
+        let store: Arc<dyn Store> = Arc::new(store);
+        let quiet = times::observer_wait(Millis::from_duration(settings.session.ttl()));
+        let settling = Settling::new(Arc::clone(&store), Arc::clone(&timer), quiet);
+        Self::on(store, timer, identity, Part::Joins(connector)).settling(settling)
     }
 
     /// Whether other nodes join the store of this one.

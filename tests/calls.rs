@@ -367,7 +367,7 @@ impl Handler<Poke> for Overlapping {
     }
 }
 
-/// Proves: R75, R76, R79, R500
+/// Proves: R75, R76, R79, R500, C16
 #[actix::test]
 async fn only_messages_that_say_so_overlap_and_only_with_each_other() {
     let node = builder().actor::<Overlapping>().start().await.unwrap();

@@ -8,33 +8,11 @@ use std::time::Duration;
 
 use archipelago::embedded::EmbeddedStore;
 use archipelago::identity::{ActorPath, NodeId};
-use archipelago::membership::MemberStatus;
+use archipelago::membership::{LeaderProvider, Member, MemberStatus};
 use archipelago::prelude::*;
 use archipelago::{Builder, CallOptions, Error, Event, Notice, Outcome, StartError};
+use support::counter::{Add, Counter};
 use support::eventually;
-
-/// Adds something; answers with the sum and the node.
-#[remote((u64, u64))]
-struct Add(u64);
-
-#[derive(VirtualActor)]
-#[virtual_actor(handles(Add))]
-struct Counter {
-    node: NodeId,
-    sum: u64,
-}
-
-impl Actor for Counter {
-    type Context = Context<Self>;
-}
-
-impl Handler<Add> for Counter {
-    type Result = MessageResult<Add>;
-    fn handle(&mut self, Add(amount): Add, _: &mut Context<Self>) -> MessageResult<Add> {
-        self.sum += amount;
-        MessageResult((self.sum, self.node.as_u64()))
-    }
-}
 
 #[remote(String)]
 struct Hello(String);
@@ -68,7 +46,7 @@ fn member(store: &Arc<EmbeddedStore>) -> Builder {
     over_tcp()
         .embedded_store(Arc::clone(store))
         .set("transport.bind", "127.0.0.1:0")
-        .actor_with(|_, node| Counter { node: node.id(), sum: 0 })
+        .actor_with(Counter::made)
 }
 
 fn client(contacts: &[&Node]) -> Builder {
@@ -144,6 +122,22 @@ async fn a_client_divides_kinds_as_its_cluster_does() {
 }
 
 #[actix::test]
+async fn a_client_reaches_actors_that_have_records_of_their_own() {
+    let store = Arc::new(EmbeddedStore::default());
+    let node = member(&store).set("actors.kinds.Counter.divided", "actors").start().await.unwrap();
+    let client = client(&[&node]).start().await.unwrap();
+    for key in 0..20 {
+        let key = format!("k{key}");
+        let sent = client.actor::<Counter>(&key).send_with(Add(1), patient()).await;
+        assert_eq!(sent.map(|(sum, _)| sum), Ok(1), "nobody told the client how the kind is divided");
+        let sent = node.actor::<Counter>(&key).send_with(Add(1), patient()).await;
+        assert_eq!(sent.map(|(sum, _)| sum), Ok(2), "client and member mean the same actor");
+    }
+    client.stop().await.unwrap();
+    node.stop().await.unwrap();
+}
+
+#[actix::test]
 async fn a_client_of_another_namespace_is_refused_and_told_why() {
     let nodes = members(1).await;
     let error = client(&[&nodes[0]]).namespace("elsewhere").start().await.unwrap_err();
@@ -154,10 +148,41 @@ async fn a_client_of_another_namespace_is_refused_and_told_why() {
 
 #[actix::test]
 async fn a_client_that_is_to_host_something_does_not_start() {
-    let hosting =
-        over_tcp().client(["127.0.0.1:1"]).actor_with(|_, node| Counter { node: node.id(), sum: 0 });
+    let hosting = over_tcp().client(["127.0.0.1:1"]).actor_with(Counter::made);
     let error = hosting.start().await.unwrap_err();
     assert!(matches!(&error, Error::Start(StartError::ClientHosts { kind }) if kind == "Counter"), "{error}");
+}
+
+/// What is said about members would be ignored, and its author would not know.
+#[actix::test]
+async fn what_only_a_member_can_have_is_refused_to_a_client() {
+    let store = Arc::new(EmbeddedStore::default());
+    let states = archipelago::embedded::state_store(Arc::clone(&store));
+    let plane = archipelago::embedded::control_plane(Arc::clone(&store), Duration::from_secs(30));
+    let calls: [(&str, Builder); 6] = [
+        ("embedded_store", over_tcp().embedded_store(Arc::clone(&store))),
+        ("embedded_control_plane", over_tcp().embedded_control_plane(store)),
+        ("control_plane", over_tcp().control_plane(plane)),
+        ("state_store", over_tcp().state_store(Arc::new(states))),
+        ("placement", over_tcp().placement(archipelago::placement::Local)),
+        ("leader", over_tcp().leader(Oldest)),
+    ];
+    for (call, builder) in calls {
+        let error = builder.client(["127.0.0.1:1"]).start().await.unwrap_err().to_string();
+        let wanted = format!(
+            "builder call {call}(..): a light client is no member: leave out this or cluster.contacts"
+        );
+        assert!(error.starts_with(&wanted), "{error}");
+    }
+}
+
+#[derive(Debug)]
+struct Oldest;
+
+impl LeaderProvider for Oldest {
+    fn leader(&self, candidates: &mut dyn Iterator<Item = &Member>) -> Option<NodeId> {
+        candidates.map(Member::id).min()
+    }
 }
 
 #[actix::test]

@@ -137,7 +137,7 @@ async fn an_actor_can_be_deactivated_by_itself_and_by_others() {
     node.stop().await.unwrap();
 }
 
-/// Proves: R263, R268, C20
+/// Proves: R263, R268, C18, C20
 #[actix::test]
 async fn no_accepted_message_is_lost_when_an_actor_is_deactivated_under_load() {
     let log = Log::default();

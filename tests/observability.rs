@@ -98,6 +98,43 @@ async fn the_session_is_shown_and_what_should_never_happen_is_shown_as_zero() {
     eventually("a session that is over has nothing left", || remaining() == 0.0).await;
 }
 
+/// What a histogram was told; a look takes it out.
+fn seconds(wanted: &str) -> Vec<f64> {
+    let all = snapshotter().snapshot().into_vec().into_iter();
+    let told =
+        all.filter(|(key, ..)| key.key().name() == wanted).filter_map(|(_, _, _, value)| match value {
+            DebugValue::Histogram(values) => Some(values),
+            _ => None,
+        });
+    told.flatten().map(|value| value.into_inner()).collect()
+}
+
+/// Other tests of this process may take values out, so it is tried until some are seen.
+#[actix::test]
+async fn it_is_measured_how_long_activations_and_handlers_take() {
+    snapshotter();
+    let node = probe_node(&Log::default()).await;
+    let (mut handled, mut activated) = (Vec::new(), Vec::new());
+    for round in 0..100 {
+        let slow = node.actor::<Probe>(format!("slow-{round}"));
+        // One message of 64 is measured, and it is not known which.
+        let calls = (0..64).map(|n| slow.send(SayDetached { what: n.to_string(), ms: 3 }));
+        for call in calls.collect::<Vec<_>>() {
+            call.await.unwrap();
+        }
+        handled.extend(seconds("archipelago_handle_seconds").into_iter().filter(|took| *took >= 0.003));
+        node.actor::<Probe>(format!("quick-{round}")).send(say("hello")).await.unwrap();
+        // `on_activate` of a probe sleeps for 2 ms.
+        activated.extend(seconds("archipelago_activation_seconds").into_iter().filter(|took| *took >= 0.002));
+        if !handled.is_empty() && !activated.is_empty() {
+            break;
+        }
+    }
+    assert!(!handled.is_empty() && handled.iter().all(|took| *took < 60.0), "{handled:?}");
+    assert!(!activated.is_empty() && activated.iter().all(|took| *took < 60.0), "{activated:?}");
+    node.stop().await.unwrap();
+}
+
 #[derive(Clone, Default)]
 struct Sink(Arc<Mutex<Vec<u8>>>);
 

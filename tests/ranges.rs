@@ -7,43 +7,15 @@ use std::sync::Arc;
 
 use archipelago::config::Loader;
 use archipelago::embedded::EmbeddedStore;
-use archipelago::identity::{ActorId, ActorKey, NodeId};
+use archipelago::identity::{ActorKey, NodeId};
 use archipelago::prelude::*;
 use archipelago::{Builder, Error, Event, KindLayout, Notice, Sharding, StartError};
+use support::counter::{Add, Counter};
 use support::eventually;
 
-/// Adds something; answers with the sum and the node.
-#[remote((u64, u64))]
-struct Add(u64);
-
-#[derive(VirtualActor)]
-#[virtual_actor(handles(Add))]
-struct Ledger {
-    node: NodeId,
-    sum: u64,
-}
-
-impl Ledger {
-    fn made(_: &ActorId, node: &Node) -> Self {
-        Self { node: node.id(), sum: 0 }
-    }
-}
-
-impl Actor for Ledger {
-    type Context = Context<Self>;
-}
-
-impl Handler<Add> for Ledger {
-    type Result = MessageResult<Add>;
-    fn handle(&mut self, Add(amount): Add, _: &mut Context<Self>) -> MessageResult<Add> {
-        self.sum += amount;
-        MessageResult((self.sum, self.node.as_u64()))
-    }
-}
-
-/// One of several nodes of this process that host ledgers, divided at "m" at first.
+/// One of several nodes of this process that host counters, divided at "m" at first.
 fn node(store: &Arc<EmbeddedStore>) -> Builder {
-    let sharding = Sharding::new(Ledger::made).ranges([ActorKey::new("m").unwrap()]);
+    let sharding = Sharding::new(Counter::made).ranges([ActorKey::new("m").unwrap()]);
     bare(store).shard(sharding)
 }
 
@@ -58,14 +30,14 @@ fn bare(store: &Arc<EmbeddedStore>) -> Builder {
 
 /// How many ranges there are, and on how many nodes.
 fn spread(node: &Node) -> (usize, usize) {
-    let Some(known) = node.ranges("Ledger") else { return (0, 0) };
+    let Some(known) = node.ranges("Counter") else { return (0, 0) };
     let owners: std::collections::BTreeSet<NodeId> =
         known.table.entries().iter().map(|entry| entry.owner.node).collect();
     (known.table.entries().len(), owners.len())
 }
 
 async fn add(node: &Node, key: &str) -> (u64, u64) {
-    node.actor::<Ledger>(key).send(Add(1)).await.unwrap()
+    node.actor::<Counter>(key).send(Add(1)).await.unwrap()
 }
 
 /// Proves: R330, R331
@@ -74,7 +46,7 @@ async fn ranges_are_spread_split_moved_and_merged_while_they_are_used() {
     let store = Arc::new(EmbeddedStore::default());
     let [one, two] = [node(&store).start().await.unwrap(), node(&store).start().await.unwrap()];
     eventually("two ranges on two nodes", || spread(&one) == (2, 2) && spread(&two) == (2, 2)).await;
-    let owner = |key: &str| one.ranges("Ledger").unwrap().table.find(key).owner.node.as_u64();
+    let owner = |key: &str| one.ranges("Counter").unwrap().table.find(key).owner.node.as_u64();
     for node in [&one, &two] {
         for key in ["alice", "zoe"] {
             assert_eq!(add(node, key).await.1, owner(key), "{key}");
@@ -82,14 +54,14 @@ async fn ranges_are_spread_split_moved_and_merged_while_they_are_used() {
     }
     assert_eq!(add(&one, "alice").await.0, 3, "both nodes have met the same actor");
     let mut events = two.events().subscribe();
-    two.split_range("Ledger", "g").await.unwrap();
+    two.split_range("Counter", "g").await.unwrap();
     assert_eq!(add(&two, "alice").await.1, owner("alice"));
     eventually("three ranges", || spread(&one).0 == 3 && spread(&two).0 == 3).await;
-    let target = one.ranges("Ledger").unwrap().table.find("zoe").owner.node;
-    two.move_range("Ledger", "kim", target).await.unwrap();
+    let target = one.ranges("Counter").unwrap().table.find("zoe").owner.node;
+    two.move_range("Counter", "kim", target).await.unwrap();
     eventually("the table names the other node", || owner("kim") == target.as_u64()).await;
     assert_eq!(add(&one, "kim").await.1, target.as_u64());
-    one.merge_range("Ledger", "alice").await.unwrap();
+    one.merge_range("Counter", "alice").await.unwrap();
     eventually("two ranges again", || spread(&one).0 == 2 && spread(&two).0 == 2).await;
     for key in ["alice", "kim", "zoe"] {
         assert_eq!(add(&one, key).await.1, add(&two, key).await.1, "{key}");
@@ -120,11 +92,12 @@ async fn a_node_that_stops_leaves_its_ranges_to_the_other() {
 
 #[actix::test]
 async fn a_kind_is_divided_by_ranges_in_the_configuration_too() {
-    let keys = [("actors.kinds.Ledger.divided", "ranges"), ("actors.kinds.Ledger.split_at", r#"["g", "n"]"#)];
+    let keys =
+        [("actors.kinds.Counter.divided", "ranges"), ("actors.kinds.Counter.split_at", r#"["g", "n"]"#)];
     let loader = Loader::new().environment(std::iter::empty::<(String, String)>());
     let loader = keys.into_iter().fold(loader, |loader, (key, value)| loader.set(key, value));
     let settings = loader.load().unwrap();
-    let alone = Node::builder().settings(settings).actor_with(Ledger::made).start().await.unwrap();
+    let alone = Node::builder().settings(settings).actor_with(Counter::made).start().await.unwrap();
     eventually("three ranges", || spread(&alone) == (3, 1)).await;
     assert_eq!(add(&alone, "kim").await.0, 1);
     alone.stop().await.unwrap();
@@ -134,7 +107,7 @@ async fn a_kind_is_divided_by_ranges_in_the_configuration_too() {
 async fn a_node_that_divides_the_kind_otherwise_does_not_start() {
     let store = Arc::new(EmbeddedStore::default());
     let one = node(&store).start().await.unwrap();
-    let other = bare(&store).actor_with(Ledger::made).start().await;
+    let other = bare(&store).actor_with(Counter::made).start().await;
     match other {
         Err(Error::Start(StartError::Layout { theirs, .. })) => assert_eq!(theirs, KindLayout::Range),
         other => panic!("{other:?}"),

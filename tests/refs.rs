@@ -3,9 +3,14 @@
 
 mod support;
 
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
 use archipelago::prelude::*;
-use archipelago::{Codec, StartError};
-use support::{Log, Probe, Say, builder, builder_with, say};
+use archipelago::{CallOptions, Codec, DeadLetter, Event, Notice, StartError, Subscription, Termination};
+use support::{Log, Probe, Say, SayLater, builder, builder_with, eventually, say};
 
 async fn probe_node() -> (Node, Log) {
     let log = Log::default();
@@ -137,7 +142,7 @@ async fn unknown_kinds_messages_and_bytes_are_worded_errors() {
     node.stop().await.unwrap();
 }
 
-/// Proves: R61, R105
+/// Proves: R61, R105, C52
 #[actix::test]
 async fn both_codecs_reach_the_same_handler() {
     let (node, log) = probe_node().await;
@@ -179,6 +184,100 @@ async fn a_recipient_lets_plain_actix_code_talk_to_a_virtual_actor() {
     recipient.do_send(say("two"));
     assert_eq!(recipient.send(say("three")).await, Ok(3));
     assert_eq!(log.lines()[2..], ["one", "two", "three"]);
+    node.stop().await.unwrap();
+}
+
+async fn next_dead_letter(events: &mut Subscription) -> DeadLetter {
+    loop {
+        match events.next().await {
+            Some(Notice::Event(Event::DeadLetter(letter))) => return letter,
+            Some(_) => {}
+            None => panic!("the node is gone"),
+        }
+    }
+}
+
+#[actix::test]
+async fn what_a_recipient_cannot_deliver_becomes_a_dead_letter() {
+    let (log, failures) = (Log::default(), Arc::new(AtomicU32::new(1)));
+    let node = builder_with(&[("calls.inbox", "1"), ("calls.timeout", "300ms")]);
+    let node = node.actor_with(move |_, _| Probe::failing(&log, &failures)).start().await.unwrap();
+    let mut events = node.events().subscribe();
+    let recipient: Recipient<Say> = node.actor::<Probe>("alice").recipient().unwrap();
+    recipient.do_send(say("the storage is away"));
+    let lost = next_dead_letter(&mut events).await;
+    assert_eq!((&*lost.target, &*lost.message), ("default::Probe/alice", "archipelago.Say"));
+    assert!(matches!(lost.reason, CallError::ActivationFailed { .. }), "{}", lost.reason);
+    // The handler is busy, one message may wait for it, and the next has no room.
+    let busy = node.actor::<Probe>("alice");
+    let slow = busy.send_with(SayLater { what: "slow".to_owned(), ms: 300 }, patient());
+    for what in ["waits", "has no room", "neither"] {
+        recipient.do_send(say(what));
+    }
+    let lost = next_dead_letter(&mut events).await;
+    assert!(matches!(lost.reason, CallError::Overloaded { .. }), "{}", lost.reason);
+    slow.await.unwrap();
+    node.stop().await.unwrap();
+}
+
+fn patient() -> CallOptions {
+    CallOptions::new().timeout(Duration::from_secs(30))
+}
+
+/// A tell has no deadline of its own, and `do_send` is one.
+#[actix::test]
+async fn what_is_told_through_a_recipient_waits_for_as_long_as_its_actor_is_busy() {
+    let log = Log::default();
+    let probe_log = log.clone();
+    let node = builder_with(&[("calls.timeout", "20ms")]).actor_with(move |_, _| Probe::new(&probe_log));
+    let node = node.start().await.unwrap();
+    let recipient: Recipient<Say> = node.actor::<Probe>("alice").recipient().unwrap();
+    let slow = SayLater { what: "slow".to_owned(), ms: 200 };
+    let slow = node.actor::<Probe>("alice").send_with(slow, patient());
+    eventually("the handler starts", || log.count("begin slow") == 1).await;
+    recipient.do_send(say("told"));
+    slow.await.unwrap();
+    eventually("it is handled after all", || log.count("told") == 1).await;
+    node.stop().await.unwrap();
+}
+
+#[actix::test]
+async fn refs_without_a_type_can_be_compared_watched_and_sent_away() {
+    let (node, log) = probe_node().await;
+    let alice = node.actor::<Probe>("alice");
+    let (speaker, untyped): (MessageRef<Say>, _) = (alice.message_ref(), alice.untyped());
+    assert_eq!(speaker, node.actor::<Probe>("alice").message_ref());
+    assert_ne!(speaker, node.actor::<Probe>("bob").message_ref());
+    assert_eq!(untyped, node.actor_ref("Probe", "alice"));
+    assert_eq!(HashSet::from([speaker.clone(), speaker.clone()]).len(), 1);
+    assert_eq!(HashSet::from([untyped.clone(), node.actor_ref("Probe", "bob")]).len(), 2);
+    speaker.tell_with(say("told"), patient()).unwrap();
+    assert_eq!(speaker.send(say("asked")).await, Ok(2));
+    let watch = speaker.watch().await.unwrap();
+    speaker.deactivate().unwrap();
+    assert!(matches!(watch.await, Termination::Ended { .. }));
+    assert_eq!(speaker.send(say("again")).await, Ok(1));
+    untyped.deactivate().unwrap();
+    eventually("both have sent it away", || log.count("gone") == 2).await;
+    node.stop().await.unwrap();
+}
+
+#[actix::test]
+async fn an_untyped_ref_takes_the_options_of_a_call() {
+    let (node, log) = probe_node().await;
+    let alice = node.actor_ref("Probe", "alice");
+    let slow = r#"{"what":"slow","ms":1500}"#;
+    let slow = alice.send_encoded_with("archipelago.SayLater", Codec::Json, slow, patient());
+    eventually("the handler starts", || log.count("begin slow") == 1).await;
+    let short = CallOptions::new().timeout(Duration::from_millis(50));
+    let (name, json) = ("archipelago.Say", Codec::Json);
+    alice.tell_encoded_with(name, json, r#""told too late""#, short).unwrap();
+    let late = alice.send_encoded_with(name, json, r#""asked too late""#, short).await;
+    assert_eq!(late, Err(CallError::Timeout { started: false }));
+    alice.tell_encoded_with(name, json, r#""in time""#, patient()).unwrap();
+    slow.await.unwrap();
+    eventually("what may wait is handled", || log.count("in time") == 1).await;
+    assert_eq!(log.lines().iter().filter(|line| line.ends_with("too late")).count(), 0);
     node.stop().await.unwrap();
 }
 

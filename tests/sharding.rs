@@ -9,41 +9,13 @@ use std::time::{Duration, Instant};
 
 use archipelago::config::Loader;
 use archipelago::embedded::EmbeddedStore;
-use archipelago::identity::{ActorId, NodeId, OwnedKey};
+use archipelago::identity::{NodeId, OwnedKey};
 use archipelago::membership::MemberStatus;
 use archipelago::prelude::*;
 use archipelago::{Builder, Error, KindLayout, Millis, ShardCount, ShardEnvelope, Sharding, StartError};
 use archipelago_directory::{Read, Store, owner_id};
+use support::counter::{Add, Counter};
 use support::eventually;
-
-/// Adds something; answers with the sum and the node.
-#[remote((u64, u64))]
-struct Add(u64);
-
-#[derive(VirtualActor)]
-#[virtual_actor(handles(Add))]
-struct Counter {
-    node: NodeId,
-    sum: u64,
-}
-
-impl Counter {
-    fn made(_: &ActorId, node: &Node) -> Self {
-        Self { node: node.id(), sum: 0 }
-    }
-}
-
-impl Actor for Counter {
-    type Context = Context<Self>;
-}
-
-impl Handler<Add> for Counter {
-    type Result = MessageResult<Add>;
-    fn handle(&mut self, Add(amount): Add, _: &mut Context<Self>) -> MessageResult<Add> {
-        self.sum += amount;
-        MessageResult((self.sum, self.node.as_u64()))
-    }
-}
 
 /// Where clocks have come to life, and where they have gone.
 #[derive(Clone, Default)]

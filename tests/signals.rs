@@ -1,4 +1,4 @@
-//! A whole process: it serves until SIGTERM comes, then drains, runs its hooks and ends well.
+//! A whole process: it serves until SIGTERM or SIGINT comes, then drains, runs its hooks and ends well.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used, clippy::print_stdout)]
 #![cfg(unix)]
 
@@ -26,23 +26,33 @@ fn serve() {
     });
 }
 
-#[test]
-fn sigterm_drains_a_serving_process() {
+/// Starts `test` again as a process that serves, sends it `signal`, and looks at how it ends.
+fn drains(test: &str, signal: &str) {
     if std::env::var_os("ARCHIPELAGO_TEST_CHILD").is_some() {
         return serve();
     }
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "sigterm_drains_a_serving_process", "--nocapture"])
+        .args(["--exact", test, "--nocapture"])
         .env("ARCHIPELAGO_TEST_CHILD", "1")
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line == "ready"), "the child never became ready");
-    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    let killed = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let log = lines.find(|line| line.starts_with("log ")).expect("the child ended early");
     assert!(log.contains("finished"), "the running handler was cut off: {log}");
     assert!(log.ends_with("deactivate NodeStopping gone"), "the hook did not run: {log}");
     assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn sigterm_drains_a_serving_process() {
+    drains("sigterm_drains_a_serving_process", "-TERM");
+}
+
+#[test]
+fn sigint_drains_a_serving_process() {
+    drains("sigint_drains_a_serving_process", "-INT");
 }

@@ -84,8 +84,6 @@ pub(crate) fn settings(town: &str, tier: &str, node: &str, certificates: &Path) 
         ("session.ttl", "3s"),
         ("session.heartbeat", "900ms"),
         ("membership.leader", "oldest"),
-        // Somebody who moves to the neighbour just when another datacenter looks for him is not found.
-        ("sharding.rebalance", "false"),
     ];
     own.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }

@@ -63,8 +63,11 @@ impl SkewedClock {
 
     pub(crate) fn nanos(&self) -> u64 {
         let state = *self.lock();
-        let passed = i128::from(self.true_nanos() - state.truth);
-        let own = passed * (MILLION + i128::from(state.ppm)) / MILLION;
+        let passed = self.true_nanos() - state.truth;
+        if state.ppm == 0 {
+            return state.own + passed;
+        }
+        let own = i128::from(passed) * (MILLION + i128::from(state.ppm)) / MILLION;
         state.own + u64::try_from(own).unwrap_or(u64::MAX)
     }
 
@@ -82,7 +85,8 @@ impl SkewedClock {
     }
 
     fn true_nanos(&self) -> u64 {
-        u64::try_from(self.truth.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        let elapsed = self.truth.elapsed();
+        elapsed.as_secs() * NANOS_PER_SECOND + u64::from(elapsed.subsec_nanos())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -92,5 +96,6 @@ impl SkewedClock {
 
 const MILLION: i128 = 1_000_000;
 const NANOS_PER_MILLI: u64 = 1_000_000;
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// Where own clocks begin: not at zero, so that zero is in the past.
 const ZERO_NANOS: u64 = 1_000_000_000_000;

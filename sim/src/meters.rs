@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
-/// The counters and gauges of one life of a node, by name and labels.
+/// The counters and gauges of one life of a node, by name, and then by name and labels.
 #[derive(Debug, Default)]
 pub(crate) struct Meters {
-    cells: Mutex<BTreeMap<Key, Arc<AtomicU64>>>,
+    cells: Mutex<BTreeMap<String, BTreeMap<Key, Arc<AtomicU64>>>>,
 }
 
 impl Meters {
@@ -32,17 +32,18 @@ impl Meters {
 
     fn sum<T: Sum>(&self, name: &str, wanted: impl Fn(&Key) -> bool, value: impl Fn(u64) -> T) -> T {
         let cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
-        // Names come first in the order of keys, and no labels before some.
-        let from = cells.range(Key::from_name(name.to_owned())..);
-        let named = from.take_while(|(key, _)| key.name() == name);
+        let named = cells.get(name).into_iter().flatten();
         named.filter(|(key, _)| wanted(key)).map(|(_, cell)| value(cell.load(Ordering::Relaxed))).sum()
     }
 
     fn cell(&self, key: &Key) -> Arc<AtomicU64> {
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
-        match cells.get(key) {
+        match cells.get(key.name()).and_then(|named| named.get(key)) {
             Some(cell) => Arc::clone(cell),
-            None => Arc::clone(cells.entry(key.clone()).or_default()),
+            None => {
+                let named = cells.entry(key.name().to_owned()).or_default();
+                Arc::clone(named.entry(key.clone()).or_default())
+            }
         }
     }
 }

@@ -100,9 +100,13 @@ impl Sweep {
         Self { workload, ..Self::default() }
     }
 
-    /// Runs one seed and adds it.
+    /// Runs one seed and adds it; whether it held every promise.
     pub fn run(&mut self, seed: u64, length: Duration) -> bool {
-        let outcome = self.workload.run(seed, length);
+        self.add(self.workload.run(seed, length))
+    }
+
+    /// Adds what became of a seed; whether it held every promise.
+    pub fn add(&mut self, outcome: Outcome) -> bool {
         self.simulated += outcome.simulated;
         self.sent += outcome.sent;
         for (invariant, count) in &outcome.evaluated {

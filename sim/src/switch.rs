@@ -166,7 +166,10 @@ impl Future for Gated {
         let (mode, blocked) = {
             let mut state = self.switch.lock();
             // A crash must reach a gate that sleeps as well as one that was held back.
-            state.gates.insert(id, Some(cx.waker().clone()));
+            let waker = state.gates.entry(id).or_default();
+            if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                *waker = Some(cx.waker().clone());
+            }
             (state.mode, self.role.is_some_and(|role| state.blocked.contains(&role)))
         };
         match mode {

@@ -73,6 +73,12 @@ pub enum Conflict {
         /// The backend.
         kind: BackendKind,
     },
+    /// So short a lease ends with every pause of a machine, a network or a store.
+    #[error("a ttl of {} is too short: at least {} is needed", format_duration(*ttl), format_duration(MIN_SESSION))]
+    SessionTooShort {
+        /// The lease of a node.
+        ttl: Duration,
+    },
     /// A new stream would grant what a node of an earlier one still holds.
     #[error(
         "a new stream must grant nothing for at least {}, because session.ttl is {}",
@@ -143,9 +149,12 @@ pub enum Conflict {
         "a light client is no member: leave out this or cluster.contacts (ARCHIPELAGO_CLUSTER__CONTACTS)"
     )]
     NotForClients {
-        /// The key.
+        /// The key, or the call of the builder.
         key: &'static str,
     },
+    /// The transport is to be one of your own, and the builder was given none.
+    #[error("the transport is to come from code: call Builder::transport, or choose \"quic\" or \"tcp\"")]
+    TransportNotGiven,
     /// A node that serves its store cannot use that of another.
     #[error("a node serves its own store or joins that of another: leave out one of serve and join")]
     ServeAndJoin,
@@ -178,6 +187,7 @@ impl Conflict {
         let rules = [
             (!kind.in_this_build()).then_some(Self::NotBuilt { kind }),
             Self::in_backend(settings),
+            Self::in_session(settings),
             Self::in_settle(settings),
             settings.transport.security().err(),
             Self::in_bind(settings),
@@ -193,13 +203,16 @@ impl Conflict {
     /// The keys between which the rule holds, the likeliest mistake first.
     pub(super) fn keys(&self) -> Vec<&'static str> {
         match self {
-            Self::NotBuilt { .. } | Self::NoCertificates { .. } => vec!["transport.kind"],
+            Self::NotBuilt { .. } | Self::NoCertificates { .. } | Self::TransportNotGiven => {
+                vec!["transport.kind"]
+            }
             Self::BackendNotBuilt { .. } => vec!["backend.kind"],
             Self::ControlPlaneNotBuilt { .. } => vec!["control_plane.kind"],
             Self::LeaseMissing { .. } => vec!["control_plane.lease_ttl"],
             Self::LeaseTooShort { .. } => vec!["control_plane.lease_ttl", "datacenter.heartbeat"],
             Self::ControlPlaneServeAndJoin => vec!["control_plane.embedded.join"],
             Self::EmbeddedOnly { key, .. } => vec![*key],
+            Self::SessionTooShort { .. } => vec!["session.ttl"],
             Self::SettleTooShort { .. } => vec!["backend.nats.settle", "session.ttl"],
             Self::InsecureQuic | Self::InsecureWithCertificates => vec!["transport.insecure"],
             Self::CertificatesIncomplete { .. } => {
@@ -240,6 +253,11 @@ impl Conflict {
             (embedded && both).then_some(Self::ControlPlaneServeAndJoin),
         ];
         rules.into_iter().flatten().collect()
+    }
+
+    fn in_session(settings: &Settings) -> Option<Self> {
+        let ttl = settings.session.ttl();
+        (ttl < MIN_SESSION).then_some(Self::SessionTooShort { ttl })
     }
 
     fn in_settle(settings: &Settings) -> Option<Self> {
@@ -316,6 +334,9 @@ impl Conflict {
         broken.map(|(key, _)| Self::NeedsTransport { key }).collect()
     }
 }
+
+/// The shortest lease that a configuration may ask for.
+const MIN_SESSION: Duration = times::MIN_TTL.to_duration();
 
 /// Keys of `[transport]`, each with its variable.
 fn each_with_variable(keys: &[&str]) -> String {

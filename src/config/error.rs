@@ -111,6 +111,15 @@ impl ConfigError {
         Self { problems }
     }
 
+    /// These calls of the builder are for members of a cluster.
+    pub(crate) fn not_for_clients(calls: impl IntoIterator<Item = &'static str>) -> Self {
+        let problem = |key| {
+            let origin = Origin::Builder(format!("{key}(..)"));
+            Problem::of_layer(origin, Fault::Conflict(Conflict::NotForClients { key }))
+        };
+        Self::new(calls.into_iter().map(problem).collect())
+    }
+
     /// Every problem that was found, weakest layer first.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {

@@ -35,6 +35,12 @@ pub struct LaneSettings {
     pub overflow: Overflow,
     /// Messages per shard that may wait until it is known where the shard is.
     pub parked: NonZeroU32,
+    /// Bytes of messages per shard that may wait so.
+    pub parked_bytes: Size,
+    /// Messages that may wait so on the node.
+    pub parked_total: NonZeroU32,
+    /// Bytes of messages that may wait so on the node.
+    pub parked_total_bytes: Size,
     /// How long two nodes may take to connect and to prove themselves.
     #[serde(with = "span")]
     pub handshake_limit: Duration,
@@ -52,6 +58,9 @@ impl Default for LaneSettings {
             tell_ttl: Duration::from_secs(5),
             overflow: Overflow::Fail,
             parked: count::<1_000>(),
+            parked_bytes: Size::from_bytes(4 << 20),
+            parked_total: count::<10_000>(),
+            parked_total_bytes: Size::from_bytes(64 << 20),
             handshake_limit: Duration::from_secs(5),
         }
     }

@@ -165,7 +165,7 @@ impl Leaf for TransportKind {
     const SHAPE: Shape = Shape::Text;
 
     fn expected() -> String {
-        r#""none", "quic" (cargo feature `quic`) or "tcp" (cargo feature `tcp`)"#.to_owned()
+        r#""none", "quic" (cargo feature `quic`), "tcp" (cargo feature `tcp`) or "own""#.to_owned()
     }
 }
 

@@ -127,10 +127,11 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 162] = [
+static KEYS: [Key; 167] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
+    Key::of::<Optional<Text>>(&["node", "version"]),
     Key::of::<Arbiters>(&["node", "data_arbiters"]),
     Key::of::<Span>(&["node", "stop_budget"]),
     Key::of::<Span>(&["calls", "timeout"]),
@@ -150,6 +151,7 @@ static KEYS: [Key; 162] = [
     Key::of::<Optional<Reach>>(&["actors", "reach"]),
     Key::of::<Reach>(&["actors", "kinds", ANY, "reach"]),
     Key::of::<Placement>(&["actors", "kinds", ANY, "placement"]),
+    Key::of::<Strategy>(&["actors", "kinds", ANY, "strategy"]),
     Key::of::<Divided>(&["actors", "kinds", ANY, "divided"]),
     Key::of::<ShardCount>(&["actors", "kinds", ANY, "shards"]),
     Key::of::<BTreeSet<ActorKey>>(&["actors", "kinds", ANY, "split_at"]),
@@ -289,6 +291,9 @@ static KEYS: [Key; 162] = [
     Key::of::<Span>(&["lanes", "tell_ttl"]),
     Key::of::<Overflow>(&["lanes", "overflow"]),
     Key::of::<NonZeroU32>(&["lanes", "parked"]),
+    Key::of::<Room>(&["lanes", "parked_bytes"]),
+    Key::of::<NonZeroU32>(&["lanes", "parked_total"]),
+    Key::of::<Room>(&["lanes", "parked_total_bytes"]),
     Key::of::<Span>(&["lanes", "handshake_limit"]),
 ];
 
@@ -316,6 +321,7 @@ mod tests {
         let own = KindSettings {
             idle_after: Some(Idle::Never),
             placement: Some(Placement::Local),
+            strategy: Some(Strategy::LeastShards),
             divided: Some(Divided::Shards),
             shards: Some(ShardCount::ONE),
             split_at: Some(BTreeSet::new()),

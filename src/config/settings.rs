@@ -23,7 +23,7 @@ use super::membership::{MembershipSettings, Placement};
 use super::optional;
 use super::placement::{CacheSettings, Divided};
 use super::reach::Reach;
-use super::sharding::ShardingSettings;
+use super::sharding::{ShardingSettings, Strategy};
 use super::span::{self, Idle};
 use super::transport::TransportSettings;
 
@@ -105,6 +105,10 @@ pub struct NodeSettings {
     pub name: String,
     /// What it is for; kinds can be bound to roles.
     pub roles: BTreeSet<String>,
+    /// The version of your software; none is that of this library. While nodes of different versions are up, shards go to
+    /// those of the newest.
+    #[serde(with = "optional")]
+    pub version: Option<String>,
     /// Threads that run actors; none ("auto") is half the cores, at least one.
     #[serde(with = "arbiters")]
     pub data_arbiters: Option<NonZeroU16>,
@@ -118,6 +122,7 @@ impl Default for NodeSettings {
         Self {
             name: "node".to_owned(),
             roles: BTreeSet::new(),
+            version: None,
             data_arbiters: None,
             stop_budget: Duration::from_secs(30),
         }
@@ -212,6 +217,8 @@ pub struct KindSettings {
     pub idle_after: Option<Idle>,
     /// Which nodes are asked to own actors of this kind; none is what holds for all.
     pub placement: Option<Placement>,
+    /// Where shards of this kind should be; none is what holds for all.
+    pub strategy: Option<Strategy>,
     /// What the kind is divided into, shards if nothing is said; the same on all nodes.
     pub divided: Option<Divided>,
     /// Into how many shards the kind is divided, 256 if nothing is said; the same on all nodes.

@@ -39,15 +39,20 @@ impl Default for ShardingSettings {
     }
 }
 
-impl From<&ShardingSettings> for RuntimeSettings {
-    fn from(settings: &ShardingSettings) -> Self {
-        let strategy: Arc<dyn AllocateShards> = match settings.strategy {
+impl From<Strategy> for Arc<dyn AllocateShards> {
+    fn from(strategy: Strategy) -> Self {
+        match strategy {
             Strategy::LeastShards => Arc::new(LeastShards),
             Strategy::WeighLoad => Arc::new(WeighLoad::default()),
-        };
+        }
+    }
+}
+
+impl From<&ShardingSettings> for RuntimeSettings {
+    fn from(settings: &ShardingSettings) -> Self {
         let mut runtime = Self::default();
         runtime.rebalance = settings.rebalance;
-        runtime.strategy = strategy;
+        runtime.strategy = settings.strategy.into();
         runtime.limits.per_round = usize::try_from(settings.moves_per_round.get()).unwrap_or(usize::MAX);
         runtime
     }

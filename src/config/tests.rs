@@ -59,7 +59,7 @@ fn shown(directory: &Path, error: &ConfigError) -> String {
 
 // ---- what holds ----
 
-/// Proves: R437
+/// Proves: R437, C21
 #[test]
 fn without_files_and_variables_the_defaults_hold() {
     let settings = Directory::new("defaults").loader().load().unwrap();
@@ -102,7 +102,7 @@ fn namespace_call_timeout_and_lease_are_settings() {
     assert!(!settings.session.rejoins() && Settings::default().session.rejoins());
 }
 
-/// Proves: R437
+/// Proves: R437, C21
 #[test]
 fn idle_time_can_be_set_for_all_kinds_and_for_one() {
     let text = "[actors]\nidle_after = 'never'\n[actors.kinds.Account]\nidle_after = '5min'\n";

@@ -58,7 +58,7 @@ impl TransportSettings {
     pub(crate) fn security(&self) -> Result<Option<Security<'_>>, Conflict> {
         let proof = self.proof()?;
         match (self.kind, self.insecure, proof) {
-            (TransportKind::None, ..) => Ok(None),
+            (TransportKind::None | TransportKind::Own, ..) => Ok(None),
             (TransportKind::Quic, true, _) => Err(Conflict::InsecureQuic),
             (TransportKind::Tcp, true, Some(_)) => Err(Conflict::InsecureWithCertificates),
             (TransportKind::Tcp, true, None) => Ok(Some(Security::Plain)),
@@ -112,12 +112,14 @@ pub enum TransportKind {
     Quic,
     /// TCP, with TLS 1.3 unless it is told to go without. The cargo feature `tcp`.
     Tcp,
+    /// One of your own, which [`Builder::transport`](crate::Builder::transport) is given.
+    Own,
 }
 
 impl TransportKind {
     pub(super) const fn in_this_build(self) -> bool {
         match self {
-            Self::None => true,
+            Self::None | Self::Own => true,
             Self::Quic => cfg!(feature = "quic"),
             Self::Tcp => cfg!(feature = "tcp"),
         }
@@ -130,6 +132,7 @@ impl fmt::Display for TransportKind {
             Self::None => "none",
             Self::Quic => "quic",
             Self::Tcp => "tcp",
+            Self::Own => "own",
         })
     }
 }

@@ -41,11 +41,11 @@ fn with_files(directory: &Directory) -> Settings {
 }
 
 fn name(settings: &Settings) -> Option<&'static str> {
-    transport(settings, &Origins::of_code()).unwrap().map(|transport| transport.name())
+    transport(settings, &Origins::of_code(), None).unwrap().map(|transport| transport.name())
 }
 
 fn refusal(settings: &Settings) -> String {
-    match transport(settings, &Origins::of_code()) {
+    match transport(settings, &Origins::of_code(), None) {
         Ok(_) => panic!("it was not refused"),
         Err(error) => error.to_string(),
     }
@@ -59,6 +59,20 @@ fn each_kind_becomes_its_transport() {
     assert_eq!(name(&settings(TransportKind::Quic, proven)), Some("quic"));
     assert_eq!(name(&settings(TransportKind::Tcp, proven)), Some("tcp"));
     assert_eq!(name(&settings(TransportKind::Tcp, |transport| transport.insecure = true)), Some("tcp"));
+}
+
+#[test]
+fn a_transport_that_is_to_come_from_code_has_to_be_given() {
+    let said = refusal(&settings(TransportKind::Own, |_| {}));
+    assert!(
+        said.contains("transport.kind: the transport is to come from code: call Builder::transport"),
+        "{said}"
+    );
+    let given =
+        transport(&settings(TransportKind::Tcp, |tcp| tcp.insecure = true), &Origins::of_code(), None);
+    let own = settings(TransportKind::Own, |_| {});
+    let own = transport(&own, &Origins::of_code(), given.unwrap()).unwrap();
+    assert_eq!(own.map(|transport| transport.name()), Some("tcp"));
 }
 
 #[test]

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use archipelago_directory::{Store, Timer};
 use archipelago_nats::{InvalidName, NatsConfig, NatsStore, NatsTls, ServerUrl, StartError};
+use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::Environment;
 
-use super::{Backing, home, identity_in};
+use super::{Backing, Settling, home, identity_in};
 use crate::Error;
 use crate::config::{BackendKind, ConfigError, Fault, NatsSettings, Origins, Settings};
 
@@ -22,7 +23,8 @@ pub(super) async fn backing(
     // Servers may be reached by different addresses, so only the place within NATS tells clusters apart.
     let identity = identity_in(settings, || format!("nats {} {}", own.stream, own.prefix));
     let store = connect(own, "backend.nats", origins, env).await?;
-    Ok(Backing::outside(store, timer, identity))
+    let settling = Settling::new(Arc::clone(&store), Arc::clone(&timer), Millis::from_duration(own.settle));
+    Ok(Backing::outside(store, timer, identity).settling(settling))
 }
 
 /// Connects to the NATS that `section` of the configuration names.

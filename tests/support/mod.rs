@@ -1,6 +1,8 @@
 //! Actors and helpers that several test files use.
 #![allow(dead_code, unreachable_pub, missing_docs, clippy::disallowed_methods, clippy::unwrap_used)]
 
+pub mod counter;
+
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //!
 //! The benchmark measures and prints `bar <suite>.<name> measured=<x> required=<y> ok|short`; here the bars are
 //! collected, repeated at the end, and turned into the exit code. `peers` compares several programs, so its bars come
-//! from [`peers`] instead.
+//! from [`peers`] instead. `raw` measures what the others are compared with, and has no bar.
 
 mod peers;
 
@@ -13,7 +13,7 @@ use crate::servers;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
 
-/// Builds and runs the suite. Fails when a bar is short, unreadable, or when there is none.
+/// Builds and runs the suite. Fails when a bar is short, unreadable, or when there is none but in `raw`.
 pub(crate) fn run(mut workspace: Workspace, arguments: &[String]) -> Result<bool, String> {
     let Some((suite, rest)) = arguments.split_first() else {
         let suites = suites(&workspace.root().join("benches"));
@@ -27,18 +27,32 @@ pub(crate) fn run(mut workspace: Workspace, arguments: &[String]) -> Result<bool
     {
         return Err(why);
     }
-    let package = format!("archipelago-bench-{suite}");
+    let (package, fixed) = package(suite);
     if let Outcome::Failed(why, _) = workspace.cargo(&["build", "--release", "--package", &package]) {
         return Err(why);
     }
     let mut command = workspace.cargo_command(&["run", "--quiet", "--release", "--package", &package, "--"]);
-    let captured = capture(command.args(rest), |line| line.starts_with("bar "))?;
+    let captured = capture(command.args(fixed).args(rest), |line| line.starts_with("bar "))?;
     println!();
     captured.lines.iter().for_each(|line| println!("{line}"));
     if !captured.status.success() {
         return Err(format!("{package}: {}", captured.status));
     }
-    judge(&captured.lines)
+    judge_suite(suite, &captured.lines)
+}
+
+fn judge_suite(suite: &str, lines: &[String]) -> Result<bool, String> {
+    if suite == BASELINE && lines.is_empty() { Ok(true) } else { judge(lines) }
+}
+
+/// The package of a suite, and what it is always told. The simulator is its own benchmark.
+fn package(suite: &str) -> (String, &'static [&'static str]) {
+    match suite {
+        "sim" => {
+            ("archipelago-sim".to_owned(), &["--workload", "cluster", "--seeds", "100", "--seconds", "30"])
+        }
+        _ => (format!("archipelago-bench-{suite}"), &[]),
+    }
 }
 
 fn judge(lines: &[String]) -> Result<bool, String> {
@@ -78,11 +92,15 @@ impl<'a> Bar<'a> {
     }
 }
 
+/// The suite that measures bare transports: a baseline cannot fall short.
+const BASELINE: &str = "raw";
+
 fn suites(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let crates = entries.filter(|entry| entry.path().join("Cargo.toml").exists());
     let mut names: Vec<String> =
         crates.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.push("sim".to_owned());
     names.sort();
     names
 }
@@ -100,6 +118,13 @@ mod tests {
         let good = "bar local.ask measured=1.07 required=1.0 ok";
         assert_eq!(judged(&[good]), Ok(true));
         assert_eq!(judged(&[good, "bar local.idle measured=1400 required=1200 short"]), Ok(false));
+    }
+
+    #[test]
+    fn the_baseline_alone_needs_no_bar() {
+        assert_eq!(judge_suite("raw", &[]), Ok(true));
+        assert!(judge_suite("local", &[]).is_err());
+        assert!(judge_suite("raw", &["bar raw.ask".to_owned()]).is_err());
     }
 
     #[test]

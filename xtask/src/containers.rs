@@ -175,4 +175,13 @@ mod tests {
                     fdb:\n    image: foundationdb/foundationdb:7\n";
         assert_eq!(images(text), ["quay.io/etcd:v3", "nats:2"]);
     }
+
+    #[test]
+    fn the_compose_file_has_a_profile_for_every_store() {
+        let text = include_str!("../../config/compose.yaml");
+        let lists: Vec<&str> = text.lines().filter(|line| line.trim().starts_with("profiles:")).collect();
+        for profile in ["etcd", "nats", "fdb", "all"] {
+            assert!(lists.iter().any(|list| list.contains(&format!("\"{profile}\""))), "{profile}");
+        }
+    }
 }

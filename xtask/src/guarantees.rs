@@ -1,11 +1,13 @@
 //! The joined table of `docs/guarantees.md`: every name in it must be the name of something that runs.
 //!
 //! A row is a guarantee; its columns name, in this order, rules of the contracts, invariants of the simulator, properties of
-//! the models, and tests. A name that is nowhere in the sources of its column is an error, and so is an empty table. A rule
-//! has the name of its conformance test, and must stand in the documentation of its contract as well.
+//! the models, and tests. A name that is nowhere in the sources of its column is an error, and so are an empty table and an
+//! invariant of the simulator that stands in no row. A rule has the name of its conformance test, and must stand in the
+//! documentation of its contract as well: so must those that are in no row ([`rules`]).
 
 use std::path::{Path, PathBuf};
 
+use crate::rules;
 use crate::sources::{self, Source};
 use crate::step::Outcome;
 use crate::workspace::Workspace;
@@ -23,12 +25,17 @@ fn check(root: &Path) -> Result<String, String> {
     let text = std::fs::read_to_string(&page).map_err(|error| format!("cannot read {PAGE}: {error}"))?;
     let rows = rows(&text)?;
     let sources = sources::read(root)?;
-    let unknown: Vec<String> = rows.iter().flat_map(|row| row.unknown(&sources)).collect();
-    if !unknown.is_empty() {
-        return Err(unknown.join("; "));
+    let mut faults: Vec<String> = rows.iter().flat_map(|row| row.unknown(&sources)).collect();
+    faults.extend(left_out(&rows, &sources)?);
+    if !faults.is_empty() {
+        return Err(faults.join("; "));
     }
     let names: usize = rows.iter().map(Row::names).sum();
-    Ok(format!("{} guarantees are joined by {names} names that exist", rows.len()))
+    let rules = rules::check(&sources)?;
+    Ok(format!(
+        "{} guarantees are joined by {names} names that exist; {rules} rules are named by their contracts",
+        rows.len()
+    ))
 }
 
 /// One guarantee and what is named for it, column by column.
@@ -107,12 +114,34 @@ fn rows(page: &str) -> Result<Vec<Row>, String> {
     if rows.is_empty() { Err(format!("the table of {PAGE} is empty")) } else { Ok(rows) }
 }
 
+/// The invariants of the simulator that stand for no guarantee.
+fn left_out(rows: &[Row], sources: &[Source]) -> Result<Vec<String>, String> {
+    let source = sources.iter().find(|source| source.path == Path::new(INVARIANTS));
+    let names = source.map(|source| invariants_in(&source.text)).unwrap_or_default();
+    if names.is_empty() {
+        return Err(format!("{INVARIANTS} has no invariants"));
+    }
+    let is_joined = |name: &str| rows.iter().any(|row| row.columns[1].iter().any(|joined| joined == name));
+    let missing = names.into_iter().filter(|name| !is_joined(name));
+    Ok(missing.map(|name| format!("{PAGE}: the invariant {name} stands in no row")).collect())
+}
+
+/// The names that an enum gives its variants: `Self::Variant => "name",`.
+fn invariants_in(source: &str) -> Vec<String> {
+    let name = |line: &str| {
+        let (variant, name) = line.trim().split_once(" => \"")?;
+        variant.starts_with("Self::").then(|| name.split('"').next().map(str::to_owned)).flatten()
+    };
+    source.lines().filter_map(name).collect()
+}
+
 /// What stands between backticks.
 fn names_in(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 const PAGE: &str = "docs/guarantees.md";
+const INVARIANTS: &str = "sim/src/invariants.rs";
 const HEADING: &str = "\n## What proves what\n";
 
 #[cfg(test)]
@@ -147,6 +176,18 @@ mod tests {
         assert_eq!(unknown, ["docs/guarantees.md: no test is called other (one)"]);
         let unstated: Vec<String> = row.unknown(&sources[..1]).take(1).collect();
         assert_eq!(unstated, ["docs/guarantees.md: no rule of a contract is called claim (one)"]);
+    }
+
+    #[test]
+    fn an_invariant_that_stands_in_no_row_is_told() {
+        let rows = rows(TABLE).unwrap();
+        let named = |text: &str| source(INVARIANTS, text);
+        let one = "            Self::OneOnly => \"one_only\",\n";
+        assert_eq!(left_out(&rows, &[named(one)]), Ok(Vec::new()));
+        let two = format!("{one}            Self::Lost => \"nothing_lost\",\n");
+        let told = "docs/guarantees.md: the invariant nothing_lost stands in no row".to_owned();
+        assert_eq!(left_out(&rows, &[named(&two)]), Ok(vec![told]));
+        assert!(left_out(&rows, &[named("nothing")]).is_err() && left_out(&rows, &[]).is_err());
     }
 
     #[test]

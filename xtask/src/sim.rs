@@ -12,36 +12,55 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<bool, S
     Ok(status.success())
 }
 
+/// What is simulated, and for how many simulated seconds per seed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Workload {
+    pub(crate) name: &'static str,
+    seconds: &'static str,
+}
+
+/// Every workload of the simulator.
+pub(crate) const WORKLOADS: [Workload; 4] = [
+    Workload { name: "local", seconds: "120" },
+    Workload { name: "remote", seconds: "30" },
+    Workload { name: "cluster", seconds: "30" },
+    Workload { name: "handoff", seconds: "30" },
+];
+
 /// Sweeps so many seeds of every workload, as a step; keeps the figures that the simulator prints.
 pub(crate) fn sweep(workspace: &Workspace, seeds: u64) -> Outcome {
-    if let failed @ Outcome::Failed(..) = workspace.cargo(&BUILD) {
-        return failed;
-    }
     let mut figures = Vec::new();
-    for (workload, seconds) in WORKLOADS {
-        println!("-- workload {workload} --");
-        let mut command = workspace.command(workspace.built("archipelago-sim"));
-        command.args(["--workload", workload, "--seeds", &seeds.to_string(), "--seconds", seconds]);
-        match capture(&mut command, is_figure) {
-            Ok(Captured { status, lines }) => {
-                figures.extend(lines.into_iter().map(|line| format!("{workload}: {line}")));
-                if !status.success() {
-                    return Outcome::Failed(format!("simulator, workload {workload}: {status}"), figures);
-                }
-            }
-            Err(message) => return Outcome::failed(message),
+    for workload in WORKLOADS {
+        println!("-- workload {} --", workload.name);
+        let outcome = sweep_one(workspace, workload, seeds);
+        figures.extend(outcome.lines().iter().map(|line| format!("{}: {line}", workload.name)));
+        if let Outcome::Failed(why, _) = outcome {
+            return Outcome::Failed(why, figures);
         }
     }
     Outcome::Ok(figures)
 }
 
-/// What is simulated, and for how many simulated seconds per seed.
-const WORKLOADS: [(&str, &str); 4] =
-    [("local", "120"), ("remote", "30"), ("cluster", "30"), ("handoff", "30")];
+/// Sweeps so many seeds of one workload.
+pub(crate) fn sweep_one(workspace: &Workspace, workload: Workload, seeds: u64) -> Outcome {
+    if let failed @ Outcome::Failed(..) = workspace.cargo(&BUILD) {
+        return failed;
+    }
+    let Workload { name, seconds } = workload;
+    let mut command = workspace.command(workspace.built("archipelago-sim"));
+    command.args(["--workload", name, "--seeds", &seeds.to_string(), "--seconds", seconds]);
+    match capture(&mut command, is_figure) {
+        Ok(Captured { status, lines }) if status.success() => Outcome::Ok(lines),
+        Ok(Captured { status, lines }) => {
+            Outcome::Failed(format!("simulator, workload {name}: {status}"), lines)
+        }
+        Err(message) => Outcome::failed(message),
+    }
+}
 
-/// A line `figure <name> <value>`: something the program measured and wants to be remembered.
+/// A line `figure <name> <value>` or `bar <name> ..`: something the program measured and wants to be remembered.
 fn is_figure(line: &str) -> bool {
-    line.starts_with("figure ")
+    line.starts_with("figure ") || line.starts_with("bar ")
 }
 
 /// With the examples, because they need what only tests need: so the crates are those that the tests were built with.

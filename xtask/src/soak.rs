@@ -9,70 +9,82 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::capture::counts_tests;
 use crate::servers;
 use crate::sim;
-use crate::step::{Outcome, Report, Step, run_all};
+use crate::step::{Outcome, Report, Step, run_each};
 use crate::test;
 use crate::workspace::Workspace;
 
-/// The steps. To add a step, add a line.
+/// The steps, none longer than it must be: what has run stands in the page, whenever the rest is cut short.
 fn steps(options: Options) -> Vec<Step> {
-    vec![
+    let mut steps = vec![
         Step::new("prepare servers", servers::prepare),
         Step::vital("build", |w| w.cargo(&["test", "--workspace", test::FEATURES, "--no-run", "--quiet"])),
-        Step::new("simulation", move |w| sim::sweep(w, options.seeds)),
-        Step::new("mutants", |w| w.cargo(&test::MUTANTS)),
-        Step::new("large models", |w| w.cargo_keeping(&LARGE_MODELS, is_figure_or_result)),
-        Step::new("faults", move |w| faults(w, options.repeat)),
-        Step::new("repeated tests", move |w| repeated_tests(w, options.repeat)),
-    ]
+    ];
+    steps.extend(sim::WORKLOADS.map(|workload| {
+        let name = format!("simulation: {}", workload.name);
+        Step::new(name, move |w| sim::sweep_one(w, workload, options.seeds))
+    }));
+    steps.push(Step::new("mutants", |w| {
+        w.cargo_keeping(&[&test::MUTANTS[..], &TALKING].concat(), is_finding)
+    }));
+    steps.push(Step::new("large models", |w| w.cargo_keeping(&LARGE_MODELS, is_figure_or_result)));
+    steps.extend(
+        FAULTS.map(|fault| Step::new(format!("faults: {fault}"), move |w| faults(w, fault, options.repeat))),
+    );
+    steps.extend(
+        (1..=options.repeat).map(|round| Step::new(format!("tests, round {round}"), |w| test::tests(w))),
+    );
+    steps
 }
 
 /// The models that are too large for every change; each prints its size.
 const LARGE_MODELS: [&str; 6] = ["test", "--package", "archipelago-models", "--", "--ignored", "--nocapture"];
 
+const TALKING: [&str; 2] = ["--", "--nocapture"];
+
 /// Real processes on real stores that are killed, frozen, cut off and kept busy, with sessions as users have them: each as
-/// often, or as long, as `ARCHIPELAGO_TEST_SOAK` says.
-fn faults(workspace: &Workspace, repeat: u32) -> Outcome {
+/// often, or as long, as `ARCHIPELAGO_TEST_SOAK` says. One test at a time: they measure.
+fn faults(workspace: &Workspace, fault: &str, repeat: u32) -> Outcome {
     let mut workspace = workspace.clone();
     workspace.set("ARCHIPELAGO_TEST_SOAK", repeat.to_string());
-    workspace.cargo_keeping(&FAULTS, is_figure_or_result)
+    let words = ["test", "--workspace", test::FEATURES, "--no-fail-fast", "--test", fault];
+    let words = [&words[..], &TALKING, &["--test-threads", "1"]].concat();
+    workspace.cargo_keeping(&words, is_figure_or_result)
 }
 
-/// One at a time: they measure.
-const FAULTS: [&str; 16] = [
-    "test",
-    "--workspace",
-    test::FEATURES,
-    "--no-fail-fast",
-    "--test",
-    "failover",
-    "--test",
-    "outage",
-    "--test",
-    "partition",
-    "--test",
-    "busy",
-    "--",
-    "--nocapture",
-    "--test-threads",
-    "1",
-];
+/// The tests that do so, by their programs.
+const FAULTS: [&str; 5] = ["failover", "outage", "partition", "busy", "datacenters"];
 
 fn is_figure_or_result(line: &str) -> bool {
     line.starts_with("figure ") || counts_tests(line)
 }
 
-/// Runs the steps and writes the page, also when some failed.
+/// A line that says which seed found a deliberate bug.
+fn is_finding(line: &str) -> bool {
+    line.contains(" found by seed ") || counts_tests(line)
+}
+
+/// Runs the steps and writes the page after each: also when some failed, and when nobody waits for the end.
 pub(crate) fn run(mut workspace: Workspace, arguments: &[String]) -> Result<bool, String> {
     let options = Options::parse(arguments)?;
-    let commit = commit(&workspace);
-    let date = date(SystemTime::now());
-    let report = run_all(&steps(options), &mut workspace);
-    report.print();
+    let about = About { commit: commit(&workspace), date: date(SystemTime::now()), options };
     let path = workspace.root().join("docs/soak.md");
-    std::fs::write(&path, page(&commit, &date, options, &report))
-        .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    let steps = steps(options);
+    let names: Vec<&str> = steps.iter().map(Step::name).collect();
+    let mut written = Ok(());
+    let report = run_each(&steps, &mut workspace, |report| {
+        written = std::fs::write(&path, page(&about, report, &names[report.entries.len()..]));
+    });
+    report.print();
+    written.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     println!("written: docs/soak.md");
     Ok(report.succeeded())
+}
+
+/// What a run is about.
+struct About {
+    commit: String,
+    date: String,
+    options: Options,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,37 +109,27 @@ impl Options {
     }
 }
 
-/// Runs all tests again and again, and says how often each ending was seen.
-fn repeated_tests(workspace: &Workspace, times: u32) -> Outcome {
-    let mut lines = Vec::new();
-    let mut failed = 0;
-    for round in 1..=times {
-        println!("-- round {round} of {times} --");
-        let outcome = test::tests(workspace);
-        lines.extend(outcome.lines().iter().map(|line| format!("round {round}: {}", line.trim())));
-        failed += u32::from(matches!(outcome, Outcome::Failed(..)));
-    }
-    match failed {
-        0 => Outcome::Ok(lines),
-        _ => Outcome::Failed(format!("{failed} of {times} rounds failed"), lines),
-    }
-}
-
-fn page(commit: &str, date: &str, options: Options, report: &Report) -> String {
+/// The page of a run in which the steps `missing` have not run yet.
+fn page(about: &About, report: &Report, missing: &[&str]) -> String {
     let mut page =
         String::from("# Soak\n\nWritten by `cargo xtask soak`; every figure was measured in that run.\n\n");
-    let Options { seeds, repeat } = options;
+    let About { commit, date, options: Options { seeds, repeat } } = about;
     // Writing into a string cannot fail.
-    let _ =
-        write!(page, "Commit {commit}, {date}, asked for {seeds} seeds and {repeat} rounds of tests.\n\n");
+    let _ = write!(
+        page,
+        "Commit {commit}, {date}, asked for {seeds} seeds of each workload and {repeat} rounds of faults and tests.\n\n"
+    );
     page.push_str("| step | seconds | result |\n|---|---|---|\n");
     for entry in &report.entries {
         let seconds = entry.time.as_secs_f64();
         let _ = writeln!(page, "| {} | {seconds:.1} | {} |", entry.name, entry.outcome);
     }
+    if !missing.is_empty() {
+        let _ = write!(page, "\nCut short before the end of: {}.\n", missing.join("; "));
+    }
     for entry in report.entries.iter().filter(|entry| !entry.outcome.lines().is_empty()) {
         let _ = write!(page, "\n## {}\n\n```text\n", entry.name);
-        entry.outcome.lines().iter().for_each(|line| page.extend([line.as_str(), "\n"]));
+        entry.outcome.lines().iter().for_each(|line| page.extend([line.trim(), "\n"]));
         page.push_str("```\n");
     }
     page
@@ -186,25 +188,39 @@ mod tests {
     }
 
     #[test]
-    fn page_holds_what_the_steps_reported_and_nothing_else() {
+    fn page_holds_what_the_steps_reported_and_what_is_missing_and_nothing_else() {
         let entries = vec![
             Entry {
-                name: "simulation",
+                name: "simulation: local".to_owned(),
                 time: Duration::from_millis(1500),
                 outcome: Outcome::Ok(vec!["figure seeds 7".to_owned()]),
             },
             Entry {
-                name: "repeated tests",
+                name: "mutants".to_owned(),
                 time: Duration::ZERO,
-                outcome: Outcome::failed("2 of 3 rounds failed"),
+                outcome: Outcome::failed("one was not found"),
             },
         ];
         let options = Options { seeds: 7, repeat: 3 };
-        let page = page("abc", "2025-12-31", options, &Report { entries });
-        assert!(page.contains("Commit abc, 2025-12-31, asked for 7 seeds and 3 rounds of tests."));
-        assert!(page.contains("| simulation | 1.5 | ok |"));
-        assert!(page.contains("| repeated tests | 0.0 | FAILED (2 of 3 rounds failed) |"));
-        assert!(page.contains("## simulation\n\n```text\nfigure seeds 7\n```"));
+        let about = About { commit: "abc".to_owned(), date: "2025-12-31".to_owned(), options };
+        let report = Report { entries };
+        let whole = page(&about, &report, &[]);
+        assert!(whole.contains("Commit abc, 2025-12-31, asked for 7 seeds of each workload and 3 rounds"));
+        assert!(whole.contains("| simulation: local | 1.5 | ok |"));
+        assert!(whole.contains("| mutants | 0.0 | FAILED (one was not found) |"));
+        assert!(whole.contains("## simulation: local\n\n```text\nfigure seeds 7\n```"));
+        assert!(!whole.contains("Cut short"));
+        let part = page(&about, &report, &["faults: busy", "tests, round 1"]);
+        assert!(part.contains("Cut short before the end of: faults: busy; tests, round 1."));
+    }
+
+    #[test]
+    fn soak_holds_every_workload_every_fault_and_every_round() {
+        let steps = steps(Options { seeds: 1, repeat: 2 });
+        let names: Vec<&str> = steps.iter().map(Step::name).collect();
+        for name in ["simulation: handoff", "mutants", "large models", "faults: busy", "tests, round 2"] {
+            assert!(names.contains(&name), "{name}: {names:?}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::workspace::Workspace;
 
 /// One named piece of work.
 pub(crate) struct Step {
-    name: &'static str,
+    name: String,
     vital: bool,
     run: Box<dyn Fn(&mut Workspace) -> Outcome>,
 }
@@ -31,29 +31,34 @@ pub(crate) struct Report {
 
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) time: Duration,
     pub(crate) outcome: Outcome,
 }
 
 impl Step {
     /// A step after whose failure the others still run.
-    pub(crate) fn new(name: &'static str, run: impl Fn(&mut Workspace) -> Outcome + 'static) -> Self {
-        Self { name, vital: false, run: Box::new(run) }
+    pub(crate) fn new(name: impl Into<String>, run: impl Fn(&mut Workspace) -> Outcome + 'static) -> Self {
+        Self { name: name.into(), vital: false, run: Box::new(run) }
     }
 
     /// A step after whose failure no other can succeed.
-    pub(crate) fn vital(name: &'static str, run: impl Fn(&mut Workspace) -> Outcome + 'static) -> Self {
+    pub(crate) fn vital(name: impl Into<String>, run: impl Fn(&mut Workspace) -> Outcome + 'static) -> Self {
         Self { vital: true, ..Self::new(name, run) }
     }
 
-    pub(crate) fn name(&self) -> &'static str {
-        self.name
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 }
 
 /// Runs the steps in order.
 pub(crate) fn run_all(steps: &[Step], workspace: &mut Workspace) -> Report {
+    run_each(steps, workspace, |_| {})
+}
+
+/// Runs the steps in order, and shows what became of them so far after each.
+pub(crate) fn run_each(steps: &[Step], workspace: &mut Workspace, mut show: impl FnMut(&Report)) -> Report {
     let mut report = Report::default();
     let mut broken: Option<&str> = None;
     for step in steps {
@@ -70,9 +75,10 @@ pub(crate) fn run_all(steps: &[Step], workspace: &mut Workspace) -> Report {
             println!("== {}: {outcome} after {:.1} s ==", step.name, time.as_secs_f64());
         }
         if step.vital && matches!(outcome, Outcome::Failed(..)) {
-            broken = Some(step.name);
+            broken = Some(&step.name);
         }
-        report.entries.push(Entry { name: step.name, time, outcome });
+        report.entries.push(Entry { name: step.name.clone(), time, outcome });
+        show(&report);
     }
     report
 }
@@ -95,7 +101,7 @@ impl Report {
             .entries
             .iter()
             .filter(|entry| matches!(entry.outcome, Outcome::Failed(..)))
-            .map(|entry| entry.name)
+            .map(|entry| entry.name.as_str())
             .collect();
         match failed.as_slice() {
             [] => println!("ok"),

@@ -7,11 +7,13 @@ use crate::capture::{counts_tests, run_within};
 use crate::containers;
 use crate::foundationdb;
 use crate::guarantees;
+use crate::metrics;
 use crate::multidc;
 use crate::pair;
 use crate::requirements;
 use crate::servers;
 use crate::sim;
+use crate::skipped::Skipped;
 use crate::step::{Outcome, Step, run_all};
 use crate::workspace::Workspace;
 
@@ -42,9 +44,10 @@ const SEEDS: u64 = 500;
 /// The steps, cheap ones first. To add a step, add a line.
 fn steps() -> Vec<Step> {
     vec![
-        Step::new("format", |w| w.cargo(&["fmt", "--all", "--check"])),
+        Step::new("format", |w| format(w)),
         Step::new("requirements", |w| requirements::step(w)),
         Step::new("guarantees", |w| guarantees::step(w)),
+        Step::new("metrics", |w| metrics::step(w)),
         Step::new("prepare servers", servers::prepare),
         Step::vital("build", |w| w.cargo(&["test", "--workspace", FEATURES, "--no-run", "--quiet"])),
         Step::new("clippy", |w| {
@@ -78,9 +81,23 @@ pub(crate) fn run(mut workspace: Workspace, arguments: &[String]) -> Result<bool
     if !docker.is_empty() {
         steps.push(Step::new("containers", |w| containers::step(w, FEATURES)));
     }
+    let skipped = Skipped::begin(&mut workspace)?;
     let report = run_all(&steps, &mut workspace);
+    println!();
+    skipped.lines().iter().for_each(|line| println!("{line}"));
     report.print();
     Ok(report.succeeded())
+}
+
+/// Looks at the format of the workspace, and of what is no part of it.
+fn format(workspace: &Workspace) -> Outcome {
+    for manifest in ["Cargo.toml", "fuzz/Cargo.toml", "benches/peers/Cargo.toml"] {
+        let words = ["fmt", "--all", "--check", "--manifest-path", manifest];
+        if let failed @ Outcome::Failed(..) = workspace.cargo(&words) {
+            return failed;
+        }
+    }
+    Outcome::ok()
 }
 
 /// Runs every unit and integration test, with nextest where it is installed.
@@ -197,7 +214,8 @@ mod tests {
 
     #[test]
     fn steps_have_different_names_and_can_be_chosen() {
-        let mut names: Vec<&str> = steps().iter().map(Step::name).collect();
+        let steps = steps();
+        let mut names: Vec<&str> = steps.iter().map(Step::name).collect();
         let all = names.len();
         names.sort_unstable();
         names.dedup();

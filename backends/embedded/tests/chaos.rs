@@ -6,6 +6,8 @@
     reason = "the clock stands still while anybody can go on: the same happens on every machine"
 )]
 
+mod through;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,12 +15,11 @@ use std::time::Duration;
 use archipelago_backend_conformance::linearizability::{Chaos, ChaosError, ChaosRun, Summary};
 use archipelago_backend_conformance::{Faults, FaultyStore};
 use archipelago_directory::{
-    CasAnswer, Expect, Guard, Position, Read, Record, RecordId, Records, Sleep, Space, Store, StoreError,
-    StoreWatch, Timer, Write,
+    CasAnswer, Expect, Guard, Read, Record, RecordId, Sleep, Space, Store, StoreError, Timer, Write,
 };
-use archipelago_embedded::EmbeddedStore;
 use archipelago_protocol::time::Millis;
 use async_trait::async_trait;
+use through::{Hand, Through};
 use tokio::time::Instant;
 
 /// Proves: R208, R212
@@ -55,7 +56,7 @@ fn run(lie: Lie) -> Result<Summary, ChaosError> {
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let timer: Arc<dyn Timer> = Arc::new(VirtualTimer(Instant::now()));
-        let lying = Arc::new(Lying { inner: EmbeddedStore::default(), lie, count: AtomicU64::new(0) });
+        let lying = Arc::new(Through::new(Lying { lie, count: AtomicU64::new(0) }));
         let store = Arc::new(FaultyStore::new(lying, Arc::clone(&timer), 1, Faults::default()));
         let chaos = Chaos { pause: Millis(6), ..Chaos::default() };
         let doors: Vec<Arc<dyn Store>> = vec![Arc::clone(&store) as _];
@@ -93,7 +94,6 @@ enum Lie {
 }
 
 struct Lying {
-    inner: EmbeddedStore,
     lie: Lie,
     count: AtomicU64,
 }
@@ -103,57 +103,36 @@ impl Lying {
         let turn = self.lie == lie && id.space == Space::OWNERS;
         turn && self.count.fetch_add(1, Ordering::Relaxed) % n == n - 1
     }
+}
 
-    async fn current(&self, id: &RecordId) -> Result<Expect, StoreError> {
-        let now = self.inner.get(id, Read::Linearizable).await?;
-        Ok(now.as_ref().map_or(Expect::Absent, Record::expect))
-    }
+async fn current(store: &dyn Store, id: &RecordId) -> Result<Expect, StoreError> {
+    let now = store.get(id, Read::Linearizable).await?;
+    Ok(now.as_ref().map_or(Expect::Absent, Record::expect))
 }
 
 #[async_trait]
-impl Store for Lying {
-    fn name(&self) -> &'static str {
-        "lying"
-    }
-
-    fn checks_guards(&self) -> bool {
-        self.inner.checks_guards()
-    }
-
-    async fn get(&self, id: &RecordId, read: Read) -> Result<Option<Record>, StoreError> {
-        self.inner.get(id, read).await
-    }
-
+impl Hand for Lying {
     async fn cas(
         &self,
+        behind: &dyn Store,
         id: &RecordId,
-        expect: Expect,
-        write: Write,
-        guard: Option<Guard>,
+        (expect, write, guard): (Expect, Write, Option<Guard>),
     ) -> Result<CasAnswer, StoreError> {
-        let answer = self.inner.cas(id, expect, write.clone(), guard.clone()).await?;
+        let answer = behind.cas(id, expect, write.clone(), guard.clone()).await?;
         let puts = matches!(write, Write::Put { .. });
         match answer {
             CasAnswer::Applied(_) if puts && self.every(100, Lie::Loses, id) => {
-                self.inner.cas(id, self.current(id).await?, Write::Delete, None).await?;
+                behind.cas(id, current(behind, id).await?, Write::Delete, None).await?;
                 Ok(answer)
             }
             CasAnswer::Applied(_) if puts && self.every(100, Lie::WritesWhatItRefused, id) => {
                 Err(StoreError::Unavailable { source: "it says".into() })
             }
             CasAnswer::Conflict(_) if puts && self.every(10, Lie::GrantsTwice, id) => {
-                self.inner.cas(id, self.current(id).await?, write, guard).await
+                behind.cas(id, current(behind, id).await?, write, guard).await
             }
             answer => Ok(answer),
         }
-    }
-
-    async fn list(&self, space: Space, tag: Option<&str>) -> Result<Records, StoreError> {
-        self.inner.list(space, tag).await
-    }
-
-    async fn watch(&self, space: Space, after: Position) -> Result<StoreWatch, StoreError> {
-        self.inner.watch(space, after).await
     }
 }
 

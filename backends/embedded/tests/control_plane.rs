@@ -2,20 +2,23 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod through;
+
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 
 use archipelago_backend_conformance::control_plane_rules::ControlPlaneFixture;
 use archipelago_backend_conformance::{ImmediateTimer, control_plane_conformance};
 use archipelago_directory::{
-    CasAnswer, ControlPlaneConfig, Expect, Guard, Position, Read, Record, RecordId, Records, Space, Store,
-    StoreControlPlane, StoreError, StoreWatch, Write,
+    CasAnswer, ControlPlaneConfig, Expect, Guard, Read, Record, RecordId, Store, StoreControlPlane,
+    StoreError, Write,
 };
 use archipelago_embedded::EmbeddedStore;
 use archipelago_protocol::contract::{ControlPlane, Epoch};
 use archipelago_protocol::datacenter::{DataCenterInfo, DataCenterRecord, DataCenterState};
 use async_trait::async_trait;
 use futures_util::FutureExt;
+use through::{Hand, Through};
 
 /// The embedded store never makes anybody wait, so a rule that waits waits for what never comes.
 fn run<F: Future<Output = ()>>(rule: impl FnOnce(ControlPlaneFixture) -> F) {
@@ -35,10 +38,9 @@ enum Asked {
     Write(usize),
 }
 
-/// A store that writes down what it is asked.
+/// Writes down what a store is asked.
 #[derive(Default)]
 struct Noting {
-    inner: EmbeddedStore,
     asked: Mutex<Vec<Asked>>,
 }
 
@@ -53,43 +55,36 @@ impl Noting {
 }
 
 #[async_trait]
-impl Store for Noting {
-    fn name(&self) -> &'static str {
-        "noting"
-    }
-
-    async fn get(&self, id: &RecordId, read: Read) -> Result<Option<Record>, StoreError> {
+impl Hand for Noting {
+    async fn get(&self, behind: &dyn Store, id: &RecordId, read: Read) -> Result<Option<Record>, StoreError> {
         self.note(Asked::Get);
-        self.inner.get(id, read).await
+        behind.get(id, read).await
     }
 
     async fn cas(
         &self,
+        behind: &dyn Store,
         id: &RecordId,
-        expect: Expect,
-        write: Write,
-        guard: Option<Guard>,
+        (expect, write, guard): (Expect, Write, Option<Guard>),
     ) -> Result<CasAnswer, StoreError> {
         self.note(Asked::Write(match &write {
             Write::Put { value, .. } => value.len(),
             Write::Delete => 0,
         }));
-        self.inner.cas(id, expect, write, guard).await
+        behind.cas(id, expect, write, guard).await
     }
 
-    async fn list(&self, space: Space, tag: Option<&str>) -> Result<Records, StoreError> {
+    fn lists(&self) {
         self.note(Asked::List);
-        self.inner.list(space, tag).await
     }
 
-    async fn watch(&self, space: Space, after: Position) -> Result<StoreWatch, StoreError> {
+    fn watches(&self) {
         self.note(Asked::Watch);
-        self.inner.watch(space, after).await
     }
 }
 
-fn plane() -> (Arc<Noting>, StoreControlPlane) {
-    let store = Arc::new(Noting::default());
+fn plane() -> (Arc<Through<Noting>>, StoreControlPlane) {
+    let store = Arc::new(Through::new(Noting::default()));
     let config = ControlPlaneConfig { lease_ttl_ms: std::num::NonZeroU64::new(30_000).unwrap() };
     let plane =
         StoreControlPlane::new(Arc::clone(&store) as Arc<dyn Store>, Arc::new(ImmediateTimer), config);
@@ -111,11 +106,11 @@ fn all_active_datacenters_are_read_by_one_query_however_many_there_are() {
         for number in 0..40 {
             active(&plane, &format!("dc-{number}")).await;
         }
-        store.take();
+        store.hand.take();
         plane.list_active().await.unwrap()
     };
     assert_eq!(listing.now_or_never().unwrap().records.len(), 40);
-    assert_eq!(store.take(), [Asked::List]);
+    assert_eq!(store.hand.take(), [Asked::List]);
 }
 
 /// The record is one value, replaced as a whole; what the heartbeat changes of it is the lease and the version.
@@ -126,12 +121,12 @@ fn a_heartbeat_is_one_small_write_that_renews_the_lease_and_the_version() {
     let (store, plane) = plane();
     let beats = async {
         let before = active(&plane, "main").await;
-        store.take();
+        store.hand.take();
         let after = plane.heartbeat(&before, Epoch(1), 12_000).await.unwrap();
         (before, after)
     };
     let (before, after) = beats.now_or_never().unwrap();
-    let asked = store.take();
+    let asked = store.hand.take();
     assert!(matches!(asked[..], [Asked::Write(bytes)] if bytes < 300), "{asked:?}");
     assert_eq!((after.state, after.lease_expiry_ms), (DataCenterState::Active, 42_000));
     assert!(after.version > before.version);

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod through;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -9,13 +11,13 @@ use std::sync::{Arc, Barrier, Mutex};
 use archipelago_backend_conformance::ImmediateTimer;
 use archipelago_backend_conformance::linearizability::{NotLinearizable, Workload};
 use archipelago_directory::{
-    CasAnswer, Expect, Guard, Position, Read, Record, RecordId, Records, Space, Store, StoreDirectory,
-    StoreError, StoreWatch, Write,
+    CasAnswer, Expect, Guard, Read, Record, RecordId, Space, Store, StoreDirectory, StoreError, Write,
 };
 use archipelago_embedded::EmbeddedStore;
 use archipelago_protocol::contract::Directory;
 use async_trait::async_trait;
 use futures_util::FutureExt;
+use through::{Hand, Through};
 
 /// Runs each client on a thread of its own; how many requests were answered.
 fn run(store: Arc<dyn Store>, workload: Workload) -> Result<usize, NotLinearizable> {
@@ -41,7 +43,7 @@ fn the_embedded_store_is_linearizable_on_threads() {
     let store: Arc<dyn Store> = Arc::new(EmbeddedStore::default());
     let mut answered = 0;
     for seed in 0..100 {
-        let yielding = Arc::new(Broken::new(Arc::clone(&store), Fault::None));
+        let yielding = Arc::new(Through::to(Arc::clone(&store), Broken::new(Fault::None)));
         answered += run(yielding, Workload { seed, ..Workload::default() }).unwrap();
     }
     assert_eq!(answered, 100 * 36, "every request was answered and explained");
@@ -68,7 +70,7 @@ fn a_store_that_forgets_its_versions_is_caught() {
 /// The first of a hundred workloads whose answers no order explains.
 fn first_caught(fault: Fault) -> Option<u64> {
     (0..100).find(|&seed| {
-        let store = Arc::new(Broken::new(Arc::new(EmbeddedStore::default()), fault));
+        let store = Arc::new(Through::new(Broken::new(fault)));
         run(store, Workload { seed, ..Workload::default() }).is_err()
     })
 }
@@ -84,9 +86,8 @@ enum Fault {
     VersionsStartAgain,
 }
 
-/// A store with a fault, which lets other threads in before each write.
+/// Gives a store a fault, and lets other threads in before each write.
 struct Broken {
-    inner: Arc<dyn Store>,
     fault: Fault,
     count: AtomicU64,
     past: Mutex<BTreeMap<RecordId, Option<Record>>>,
@@ -95,9 +96,9 @@ struct Broken {
 }
 
 impl Broken {
-    fn new(inner: Arc<dyn Store>, fault: Fault) -> Self {
+    fn new(fault: Fault) -> Self {
         let (past, base) = (Mutex::default(), Mutex::default());
-        Self { inner, fault, count: AtomicU64::new(0), past, base }
+        Self { fault, count: AtomicU64::new(0), past, base }
     }
 
     fn every(&self, n: u64, fault: Fault, id: &RecordId) -> bool {
@@ -118,29 +119,24 @@ impl Broken {
 }
 
 #[async_trait]
-impl Store for Broken {
-    fn name(&self) -> &'static str {
-        "broken"
-    }
-
-    async fn get(&self, id: &RecordId, read: Read) -> Result<Option<Record>, StoreError> {
+impl Hand for Broken {
+    async fn get(&self, behind: &dyn Store, id: &RecordId, read: Read) -> Result<Option<Record>, StoreError> {
         if self.every(3, Fault::OldReads, id)
             && let Some(old) = self.past.lock().unwrap().get(id)
         {
             return Ok(old.clone());
         }
-        Ok(self.shown(self.inner.get(id, read).await?))
+        Ok(self.shown(behind.get(id, read).await?))
     }
 
     async fn cas(
         &self,
+        behind: &dyn Store,
         id: &RecordId,
-        mut expect: Expect,
-        write: Write,
-        guard: Option<Guard>,
+        (mut expect, write, guard): (Expect, Write, Option<Guard>),
     ) -> Result<CasAnswer, StoreError> {
         std::thread::yield_now();
-        let now = self.inner.get(id, Read::Linearizable).await?;
+        let now = behind.get(id, Read::Linearizable).await?;
         if self.every(5, Fault::BlindWrites, id) {
             expect = now.as_ref().map_or(Expect::Absent, Record::expect);
         } else if let Expect::At(seen) = &mut expect {
@@ -148,7 +144,7 @@ impl Store for Broken {
         }
         self.past.lock().unwrap().insert(id.clone(), now);
         let deletes = write == Write::Delete;
-        match self.inner.cas(id, expect, write, guard).await? {
+        match behind.cas(id, expect, write, guard).await? {
             CasAnswer::Applied(mut version) => {
                 let base = self.base(id);
                 if deletes && self.fault == Fault::VersionsStartAgain && id.space == Space::OWNERS {
@@ -160,13 +156,5 @@ impl Store for Broken {
             CasAnswer::Conflict(found) => Ok(CasAnswer::Conflict(self.shown(found))),
             CasAnswer::GuardFailed => Ok(CasAnswer::GuardFailed),
         }
-    }
-
-    async fn list(&self, space: Space, tag: Option<&str>) -> Result<Records, StoreError> {
-        self.inner.list(space, tag).await
-    }
-
-    async fn watch(&self, space: Space, after: Position) -> Result<StoreWatch, StoreError> {
-        self.inner.watch(space, after).await
     }
 }

@@ -1,13 +1,15 @@
 //! A store with as many nodes as a cluster may have, and who writes what about them.
 #![allow(clippy::unwrap_used)]
 
+mod through;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use archipelago_backend_conformance::ImmediateTimer;
 use archipelago_directory::{
-    CasAnswer, Expect, Guard, Position, Read, Record, RecordId, Records, Space, Store, StoreDirectory,
-    StoreError, StoreRoutingTable, StoreWatch, Write, node_record_id,
+    CasAnswer, Expect, Guard, RecordId, Space, Store, StoreDirectory, StoreError, StoreRoutingTable, Write,
+    node_record_id,
 };
 use archipelago_embedded::EmbeddedStore;
 use archipelago_protocol::contract::{Directory, Entry, Epoch, RoutingTable, WatchEvent, WatchScope};
@@ -17,6 +19,7 @@ use archipelago_protocol::session::{EndReason, Session};
 use archipelago_protocol::time::Millis;
 use async_trait::async_trait;
 use futures_util::{FutureExt, StreamExt};
+use through::{Hand, Through};
 
 /// Every one of a thousand nodes watches members and table by itself, and each is told of each.
 ///
@@ -51,16 +54,16 @@ fn a_thousand_nodes_may_each_watch_the_store() {
 #[test]
 fn a_poster_is_written_by_its_node_and_whoever_manages_only_reads_it() {
     at_once(async {
-        let noted = Arc::new(Noted::default());
+        let noted = Arc::new(Through::new(Noted::default()));
         let store: Arc<dyn Store> = Arc::clone(&noted) as _;
         let (directory, tables) = above(&store);
         join(&directory, 1).await;
         join(&directory, 2).await;
         let posters = BTreeSet::from([1, 2].map(|id| node_record_id(NodeId::new(id))));
-        assert_eq!(noted.posters(), posters, "each by its own node");
-        noted.forget();
+        assert_eq!(noted.hand.posters(), posters, "each by its own node");
+        noted.hand.forget();
         manage(&directory, &tables).await;
-        assert_eq!(noted.posters(), BTreeSet::new(), "nobody else touches them");
+        assert_eq!(noted.hand.posters(), BTreeSet::new(), "nobody else touches them");
         let lease = directory.lease(NodeId::new(1)).await.unwrap().unwrap();
         directory.end_session(lease.id, lease.version, NodeId::new(2), EndReason::Silent).await.unwrap();
         assert_eq!(directory.sessions().await.unwrap().records, [info(2)], "until its session has ended");
@@ -83,10 +86,9 @@ async fn manage(directory: &StoreDirectory, tables: &StoreRoutingTable) {
     directory.revoke(&lease, NodeId::new(2)).await.unwrap();
 }
 
-/// A store that notes what is written.
+/// Notes what is written.
 #[derive(Default)]
 struct Noted {
-    inner: EmbeddedStore,
     written: Mutex<Vec<RecordId>>,
 }
 
@@ -102,32 +104,15 @@ impl Noted {
 }
 
 #[async_trait]
-impl Store for Noted {
-    fn name(&self) -> &'static str {
-        "noted"
-    }
-
-    async fn get(&self, id: &RecordId, read: Read) -> Result<Option<Record>, StoreError> {
-        self.inner.get(id, read).await
-    }
-
+impl Hand for Noted {
     async fn cas(
         &self,
+        behind: &dyn Store,
         id: &RecordId,
-        expect: Expect,
-        write: Write,
-        guard: Option<Guard>,
+        (expect, write, guard): (Expect, Write, Option<Guard>),
     ) -> Result<CasAnswer, StoreError> {
         self.written.lock().unwrap().push(id.clone());
-        self.inner.cas(id, expect, write, guard).await
-    }
-
-    async fn list(&self, space: Space, tag: Option<&str>) -> Result<Records, StoreError> {
-        self.inner.list(space, tag).await
-    }
-
-    async fn watch(&self, space: Space, after: Position) -> Result<StoreWatch, StoreError> {
-        self.inner.watch(space, after).await
+        behind.cas(id, expect, write, guard).await
     }
 }
 

@@ -67,6 +67,16 @@ pub enum FoundationDbConfigError {
 }
 
 impl FoundationDbConfig {
+    /// Where the database should be, in words: the addresses in the cluster file, as far as that can be read, and the file.
+    pub(crate) fn place(&self) -> String {
+        let file = self.cluster_file.clone().unwrap_or_else(usual_file);
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        match addresses(&text) {
+            Some(addresses) => format!("{addresses} (cluster file {})", file.display()),
+            None => format!("the cluster file {}", file.display()),
+        }
+    }
+
     /// Checks the settings against each other.
     pub(crate) fn check(&self) -> Result<(), FoundationDbConfigError> {
         let bad_prefix = self.prefix.is_empty() || self.prefix.chars().any(char::is_control);
@@ -88,6 +98,20 @@ impl FoundationDbConfig {
         }
         Ok(())
     }
+}
+
+/// Where FoundationDB itself looks.
+fn usual_file() -> PathBuf {
+    let named = std::env::var_os("FDB_CLUSTER_FILE").filter(|file| !file.is_empty()).map(PathBuf::from);
+    let here = || Some(PathBuf::from("fdb.cluster")).filter(|file| file.is_file());
+    named.or_else(here).unwrap_or_else(|| PathBuf::from("/etc/foundationdb/fdb.cluster"))
+}
+
+/// Of `description:id@address,address`, behind comments, what follows the `@`.
+fn addresses(cluster_file: &str) -> Option<&str> {
+    let is_content = |line: &&str| !line.is_empty() && !line.starts_with('#');
+    let line = cluster_file.lines().map(str::trim).rfind(is_content)?;
+    line.split_once('@').map(|(_, addresses)| addresses).filter(|addresses| !addresses.is_empty())
 }
 
 fn invalid(setting: &'static str, problem: impl Into<String>) -> FoundationDbConfigError {
@@ -112,6 +136,15 @@ mod tests {
         assert_eq!(config, FoundationDbConfig { request_timeout, ..FoundationDbConfig::default() });
         assert!(config.check().is_ok());
         assert!(serde_json::from_str::<FoundationDbConfig>(r#"{"cluster": "a"}"#).is_err());
+    }
+
+    #[test]
+    fn addresses_are_read_from_a_cluster_file() {
+        let file = "# DO NOT EDIT!\n# by hand\ndocker:docker@10.0.0.1:4500,10.0.0.2:4500\n\n";
+        assert_eq!(addresses(file), Some("10.0.0.1:4500,10.0.0.2:4500"));
+        for no_file in ["", "# only this@there\n", "docker:docker\n", "docker:docker@"] {
+            assert_eq!(addresses(no_file), None, "{no_file:?}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use futures_util::future::{Either, select};
 use futures_util::pin_mut;
 
 use crate::code::Code;
+use crate::config::FoundationDbConfig;
 use crate::doubt::GivenUp;
 use crate::engine::{Isolation, Transaction};
 use crate::keys::{Keys, version_of};
@@ -14,7 +15,8 @@ use crate::read::Look;
 use crate::store::{FoundationDbError, Shared};
 
 /// Asks until the database answers or the time is up.
-pub(crate) async fn check(shared: &Shared, within: Millis) -> Result<(), FoundationDbError> {
+pub(crate) async fn check(shared: &Shared, config: &FoundationDbConfig) -> Result<(), FoundationDbError> {
+    let within = Millis::from_duration(config.connect_timeout);
     let mut cause = "no answer".to_owned();
     let deadline = shared.timer.sleep(within);
     let reached = {
@@ -25,7 +27,8 @@ pub(crate) async fn check(shared: &Shared, within: Millis) -> Result<(), Foundat
             Either::Right(((), _)) => None,
         }
     };
-    let newest = reached.unwrap_or(Err(FoundationDbError::Unreachable { within, cause }))?;
+    let unreachable = || FoundationDbError::Unreachable { place: config.place(), within, cause };
+    let newest = reached.unwrap_or_else(|| Err(unreachable()))?;
     if newest.stands > newest.cluster {
         let Newest { stands, cluster } = newest;
         return Err(FoundationDbError::VersionsWentBack { stands, cluster });

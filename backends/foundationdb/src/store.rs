@@ -65,7 +65,7 @@ impl FoundationDbStore {
             history: u64::try_from(config.history.as_micros()).unwrap_or(u64::MAX),
             nonces: Nonces::new(),
         });
-        start::check(&shared, Millis::from_duration(config.connect_timeout)).await?;
+        start::check(&shared, config).await?;
         Ok(Self { shared })
     }
 }
@@ -173,8 +173,10 @@ pub enum FoundationDbError {
     #[error(transparent)]
     Config(#[from] FoundationDbConfigError),
     /// No answer in time. Waiting longer may help.
-    #[error("no FoundationDB within {within}: {cause}")]
+    #[error("no FoundationDB at {place} within {within}: {cause}")]
     Unreachable {
+        /// Where it should be: the addresses of the cluster file, and that file.
+        place: String,
         /// How long was waited.
         within: Millis,
         /// What is known.

@@ -96,7 +96,9 @@
 
 use std::sync::Arc;
 
-use archipelago_directory::{ControlPlaneConfig, StoreControlPlane, StoreDirectory, Timer};
+use archipelago_directory::{
+    ControlPlaneConfig, StoreControlPlane, StoreDirectory, StoreRoutingTable, Timer,
+};
 
 mod cas;
 mod clock;
@@ -125,6 +127,14 @@ pub type NatsDirectory = StoreDirectory;
 /// A directory above `store`.
 pub fn directory(store: Arc<NatsStore>, timer: Arc<dyn Timer>) -> NatsDirectory {
     StoreDirectory::new(store, timer)
+}
+
+/// The routing table of this backend.
+pub type NatsRoutingTable = StoreRoutingTable;
+
+/// The routing tables above `store`.
+pub fn routing_table(store: Arc<NatsStore>, timer: Arc<dyn Timer>) -> NatsRoutingTable {
+    StoreRoutingTable::new(store, timer)
 }
 
 /// The control plane of this backend.

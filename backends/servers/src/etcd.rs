@@ -1,8 +1,8 @@
 //! How etcd is started.
 //!
-//! Two versions may be there: `etcd`, and `etcd34`, an etcd 3.4 that `ARCHIPELAGO_TEST_ETCD34_BIN` names. etcd 3.5.0 to
+//! Two versions may be there: `etcd`, and `etcd34`, an etcd 3.4. etcd 3.5.0 to
 //! 3.5.2 can lose committed transactions when it is killed under load (etcd-io/etcd issue 13766), so tests that kill or
-//! pause take the 3.4 where there is one ([`EtcdServer::to_hurt`]).
+//! pause take the 3.4 ([`EtcdServer::to_hurt`]), and are skipped where there is none.
 
 use std::net::IpAddr;
 use std::ops::{Deref, DerefMut};
@@ -32,30 +32,27 @@ pub struct ServerTls {
 impl EtcdServer {
     /// Starts an etcd for one test; `None` if there is no program, which has been said.
     pub fn start() -> Option<Self> {
-        let program = program::find_program("etcd", "etcd");
-        Self::spawn(program, LOOPBACK, None)
+        Some(Self::spawn(program()?, LOOPBACK, None))
     }
 
-    /// Starts an etcd that may be killed and paused; `None` if there is no program, which has been said.
+    /// Starts an etcd 3.4 that may be killed and paused; `None` if there is no program, which has been said.
     pub fn to_hurt() -> Option<Self> {
         Self::to_hurt_at(LOOPBACK)
     }
 
     /// The same, for clients that reach it at `host`, an address of this machine or namespace.
     pub fn to_hurt_at(host: IpAddr) -> Option<Self> {
-        let program = program::named("etcd34").or_else(|| program::find_program("etcd", "etcd"));
-        Self::spawn(program, host, None)
+        Some(Self::spawn(program_34()?, host, None))
     }
 
     /// Starts an etcd that talks TLS; `None` if there is no program, which has been said.
     pub fn with_tls(tls: ServerTls) -> Option<Self> {
-        Self::spawn(program::find_program("etcd", "etcd"), LOOPBACK, Some(tls))
+        Some(Self::spawn(program()?, LOOPBACK, Some(tls)))
     }
 
-    /// Starts `members` of one cluster that may be killed and paused; `None` if there is no program, which has been said.
+    /// Starts `members` of one cluster of etcd 3.4 that may be killed and paused; `None` if there is no program, which has been said.
     pub fn cluster(members: usize) -> Option<Vec<Self>> {
-        let program =
-            Self::present(program::named("etcd34").or_else(|| program::find_program("etcd", "etcd")))?;
+        let program = program_34()?;
         let peers = Arc::new(OnceLock::new());
         let recipe = |n| {
             let membership = Membership { n, peers: Arc::clone(&peers) };
@@ -72,8 +69,7 @@ impl EtcdServer {
         format!("{}://{}:{}", self.scheme, self.place().host(), self.port(CLIENTS))
     }
 
-    fn spawn(program: Option<PathBuf>, host: IpAddr, tls: Option<ServerTls>) -> Option<Self> {
-        let program = Self::present(program)?;
+    fn spawn(program: PathBuf, host: IpAddr, tls: Option<ServerTls>) -> Self {
         let scheme = if tls.is_some() { "https" } else { "http" };
         let recipe = recipe(program, host, move |place| {
             let mut arguments = arguments(place, scheme, &Membership::alone(place));
@@ -82,15 +78,25 @@ impl EtcdServer {
             arguments.extend(tls.iter().flat_map(ServerTls::arguments));
             arguments
         });
-        Some(Self { process: ServerProcess::start(recipe), scheme })
+        Self { process: ServerProcess::start(recipe), scheme }
     }
+}
 
-    fn present(program: Option<PathBuf>) -> Option<PathBuf> {
-        if program.is_none() {
-            program::skip("etcd", "no etcd found; set ARCHIPELAGO_TEST_ETCD_BIN to one");
-        }
-        program
+fn program() -> Option<PathBuf> {
+    let found = program::find_program("etcd", "etcd");
+    if found.is_none() {
+        program::skip("etcd", "no etcd found; set ARCHIPELAGO_TEST_ETCD_BIN to one");
     }
+    found
+}
+
+/// Nothing stands in for it: what another version loses when it is killed would be laid at our door, or be missed.
+fn program_34() -> Option<PathBuf> {
+    let found = program::older("etcd34", "etcd-server/usr/bin/etcd");
+    if found.is_none() {
+        program::skip("etcd34", "no etcd 3.4 found; set ARCHIPELAGO_TEST_ETCD34_BIN to one");
+    }
+    found
 }
 
 impl ServerTls {
@@ -162,23 +168,15 @@ pub fn shared() -> Option<String> {
     }
 }
 
-/// The same for an etcd 3.4; `None` if `ARCHIPELAGO_TEST_ETCD34_BIN` names none, which has been said.
+/// The same for an etcd 3.4; `None` if there is none, which has been said.
 pub fn shared_34() -> Option<String> {
     static SHARED: OnceLock<EtcdServer> = OnceLock::new();
-    match program::named("etcd34") {
-        Some(program) => Some(started_once(&SHARED, program)),
-        None => {
-            program::skip("etcd34", "ARCHIPELAGO_TEST_ETCD34_BIN names no etcd 3.4");
-            None
-        }
-    }
+    Some(started_once(&SHARED, program_34()?))
 }
 
 /// What lives in a static is never dropped: it ends when the process does.
 fn started_once(server: &'static OnceLock<EtcdServer>, program: PathBuf) -> String {
-    server
-        .get_or_init(|| EtcdServer::spawn(Some(program), LOOPBACK, None).expect("a program is given"))
-        .address()
+    server.get_or_init(|| EtcdServer::spawn(program, LOOPBACK, None)).address()
 }
 
 fn arguments(place: &Place, scheme: &str, membership: &Membership) -> Vec<String> {

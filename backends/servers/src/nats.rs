@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::process::{LOOPBACK, Place, Recipe, ServerProcess, answer, http_ok};
-use crate::program::{Source, find, find_program};
+use crate::program::{Source, find, find_program, older};
 
 /// The program of a present server, or `None` if there is none: then the test is skipped, and has been told.
 ///
@@ -34,7 +34,7 @@ pub fn named() -> Option<String> {
 
 /// A server from before 2.11, as Debian has it: `ARCHIPELAGO_TEST_NATS_OLD_BIN`. `None`: the test is skipped.
 pub fn old_program() -> Option<PathBuf> {
-    let found = find_program("nats_old", "nats-server-2.9");
+    let found = older("nats_old", "nats-server/usr/sbin/nats-server");
     if found.is_none() {
         crate::program::skip(
             "nats_old",

@@ -1,10 +1,12 @@
 //! Where the servers' programs are.
 //!
 //! For an engine named `etcd`, `ARCHIPELAGO_TEST_ETCD` is `spawn` (the default), the address of a server that runs
-//! already, or `container`: the one of `config/compose.yaml`. Tests that hurt their server spawn it all the same. To spawn, the program is `ARCHIPELAGO_TEST_ETCD_BIN`, else in `target/venv` of the workspace, where
-//! `cargo xtask test` puts it, else in `PATH`. If it is nowhere the test is skipped, and says so, unless
+//! already, or `container`: the one of `config/compose.yaml`. Tests that hurt their server spawn it all the same. To spawn,
+//! the program is `ARCHIPELAGO_TEST_ETCD_BIN`, else in `target/venv` of the workspace (older versions in `target/debian`),
+//! where `cargo xtask test` puts it, else in `PATH`. If it is nowhere the test is skipped, and says so, unless
 //! `ARCHIPELAGO_TEST_REQUIRE` names the engine: then it fails.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::container;
@@ -54,7 +56,19 @@ pub fn named(engine: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Says that a test of `engine` was skipped.
+/// The program of an older `engine`: the one that the environment names, or what was unpacked from a Debian package.
+///
+/// # Panics
+///
+/// As [`named`].
+pub fn older(engine: &str, unpacked: &str) -> Option<PathBuf> {
+    let in_target =
+        |target: PathBuf| Some(target.join("debian").join(unpacked)).filter(|path| path.is_file());
+    named(engine).or_else(|| targets().find_map(in_target))
+}
+
+/// Says that a test of `engine` was skipped, also in the file that `ARCHIPELAGO_TEST_SKIPPED` names: a runner of tests shows
+/// nothing of those that pass.
 ///
 /// # Panics
 ///
@@ -64,6 +78,17 @@ pub fn skip(engine: &str, why: &str) {
     let required = required.split(',').any(|name| name.trim() == engine);
     assert!(!required, "{engine} is required, but {why}");
     eprintln!("SKIPPED: {why}");
+    if let Some(file) = std::env::var_os("ARCHIPELAGO_TEST_SKIPPED").filter(|file| !file.is_empty()) {
+        note_skipped(Path::new(&file), why).expect("what was skipped can be noted");
+    }
+}
+
+/// Appends a line with the name of the test, which is that of its thread.
+fn note_skipped(file: &Path, why: &str) -> std::io::Result<()> {
+    let thread = std::thread::current();
+    let line = format!("{}: {why}\n", thread.name().unwrap_or("a test"));
+    // In one write, so that the lines of several processes do not mix.
+    std::fs::OpenOptions::new().create(true).append(true).open(file)?.write_all(line.as_bytes())
 }
 
 fn variable(engine: &str) -> String {
@@ -76,10 +101,13 @@ fn installed_at(path: &Path) -> bool {
 }
 
 fn fetched(program: &str) -> Option<PathBuf> {
+    targets().find_map(|target| in_environment(&target.join("venv"), program))
+}
+
+fn targets() -> impl Iterator<Item = PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let above = here.ancestors().map(|folder| folder.join("target"));
-    target.into_iter().chain(above).find_map(|target| in_environment(&target.join("venv"), program))
+    target.into_iter().chain(here.ancestors().map(|folder| folder.join("target")))
 }
 
 /// A wrapper script in `bin` would not do: killing it leaves the server alive.
@@ -93,4 +121,22 @@ fn in_environment(venv: &Path, program: &str) -> Option<PathBuf> {
 fn installed(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skipped_test_is_noted_with_its_name_and_why() {
+        let file = std::env::temp_dir().join(format!("archipelago-skipped-{}", std::process::id()));
+        for why in ["no etcd", "no nats"] {
+            note_skipped(&file, why).expect("a file can be written");
+        }
+        let noted = std::fs::read_to_string(&file).expect("it is there");
+        let lines: Vec<&str> = noted.lines().collect();
+        let here = "program::tests::a_skipped_test_is_noted_with_its_name_and_why";
+        assert_eq!(lines, [format!("{here}: no etcd"), format!("{here}: no nats")]);
+        std::fs::remove_file(&file).expect("it can be removed");
+    }
 }

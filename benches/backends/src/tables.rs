@@ -21,8 +21,6 @@ use futures_util::StreamExt;
 use crate::contestant::RealTimer;
 
 /// Measures one engine and prints what was found; how many bars are short.
-///
-/// Proves: R477
 pub(crate) async fn run(engine: &str, store: Arc<dyn Store>) -> usize {
     check_bytes(&store).await;
     for ranges in RANGES {
@@ -174,3 +172,22 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const MOST: usize = 16 << 20;
 /// A range for each of the thousand nodes that a cluster may have.
 const REQUIRED: usize = 1_000;
+
+#[cfg(test)]
+mod tests {
+    use archipelago_embedded::EmbeddedStore;
+
+    use super::*;
+
+    /// Proves: R477
+    #[tokio::test]
+    async fn size_and_times_of_a_table_are_measured() {
+        let store: Arc<dyn Store> = Arc::new(EmbeddedStore::default());
+        check_bytes(&store).await;
+        let value = Bytes::from(json(REQUIRED));
+        assert!(value.len() / REQUIRED > 50, "{} bytes for {REQUIRED} ranges", value.len());
+        let (save, watch) = save_and_watch(&store, value).await.expect("the store takes it");
+        assert!(save <= watch && watch < PATIENCE, "{save:?} {watch:?}");
+        assert_eq!(bar("embedded", &store), 0, "a range for each node fits");
+    }
+}

@@ -12,18 +12,37 @@ use crate::record::{Expect, Guard, Position, Record, RecordId, Space, Version, W
 ///
 /// # Every implementation
 ///
+/// Writing:
 /// - *cas_is_exclusive*: of several writes that expect the same version, or absence, at most one is applied.
+/// - *every_creation_has_one_winner*: of many who create a record, again and again, one does, and the record is what that one
+///   wrote.
+/// - *two_tags_one_winner*: also if they bring different tags; the loser's tag lists nothing.
+/// - *concurrent_additions_are_all_kept*: writers who all read, add and write back lose no addition.
+/// - *a_delete_and_a_write_exclude_each_other*: of a delete and a write over one version one is applied.
 /// - *conflict_changes_nothing*: a write that expects anything but what stands there is not applied, and the answer
 ///   shows what stands there.
 /// - *version_grows*: every write to a key has a greater version than all before.
 /// - *version_grows_across_deletes*: also if the record was deleted in between; a version never comes back.
-/// - *reads_own_writes*: a linearizable read shows every write that was answered before it began.
 /// - *delete_names_its_version*: a delete removes exactly the version it names, never a newer one.
 /// - *delete_all_spares_newer_records*: so does each delete of a batch; records that have changed stay.
+/// - *spaces_are_apart*, *keys_are_told_apart*: the same key in another space is another record, and so is any other text,
+///   however much it looks alike or means to the engine.
+/// - *values_are_kept_as_they_are*: any bytes, none included, up to [`max_value`](Store::max_value).
+/// - *a_time_to_live_is_only_a_hint*: one that has not come changes nothing, and the next write sets another or none.
+///
+/// Reading:
+/// - *reads_own_writes*: a linearizable read shows every write that was answered before it began.
 /// - *list_by_tag*: a listing by tag holds exactly the records whose newest version has that tag.
+/// - *listing_shows_no_former_owner*: a record that moved from tag to tag is listed under its newest alone; no older one comes
+///   back when that is deleted.
 /// - *list_then_watch_misses_nothing*: a watch after the position of a listing delivers every later change of the
 ///   space, in order, at least once, each with the record as that change left it.
 /// - *watch_ignores_other_spaces*: and no change of another space.
+/// - *a_watch_resumes_after_any_change*: a watch can be taken up after any change, and tells the same again, in the same
+///   order.
+/// - *every_watcher_is_told_the_same*: whenever it began.
+///
+/// Both:
 /// - *cancel_safe*: a dropped future may or may not have written, now or later; it corrupts nothing.
 ///
 /// It need not have transactions: a guard that cannot be checked is ignored (*guard_holds* is for those that can,

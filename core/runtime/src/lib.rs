@@ -10,6 +10,9 @@ mod call;
 mod catalog;
 mod client;
 mod cluster;
+#[cfg(feature = "corpus")]
+#[doc(hidden)]
+pub mod corpus;
 mod datacenter;
 pub mod env;
 mod events;
@@ -22,6 +25,7 @@ mod placement;
 mod ranges;
 mod refs;
 mod remote;
+mod role;
 mod session;
 mod settings;
 mod sharding;

@@ -3,7 +3,7 @@
 //! Handles are made once per arbiter and kind, so a recorder must be installed before the node starts.
 
 use archipelago_protocol::activation::DeactivateReason;
-use metrics::{Counter, Gauge, counter, gauge};
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 /// Counters of one arbiter.
 pub(crate) struct ArbiterMeters {
@@ -43,6 +43,10 @@ pub(crate) struct KindMeters {
     pub(crate) activations: Counter,
     pub(crate) activation_failures: Counter,
     pub(crate) active: Gauge,
+    /// From the first message until it can be handled, of actors that load their state or have an `on_activate`.
+    pub(crate) activating: Histogram,
+    /// From the start of a handler to its reply, of one message in so many.
+    pub(crate) handling: Histogram,
 }
 
 impl KindMeters {
@@ -53,6 +57,8 @@ impl KindMeters {
             activations: counter!("archipelago_activations_total", "kind" => kind.clone()),
             activation_failures: counter!("archipelago_activation_failures_total", "kind" => kind.clone()),
             active: gauge!("archipelago_active_actors", "kind" => kind.clone()),
+            activating: histogram!("archipelago_activation_seconds", "kind" => kind.clone()),
+            handling: histogram!("archipelago_handle_seconds", "kind" => kind.clone()),
             kind,
         }
     }

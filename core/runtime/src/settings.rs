@@ -24,6 +24,9 @@ pub struct NodeSettings {
     pub address: NodeAddress,
     /// The roles of this node.
     pub roles: Vec<String>,
+    /// The version of the software that it runs, in numbers as [`version_of`](archipelago_protocol::handoff::version_of)
+    /// reads them. While nodes of different versions are up, shards go to those of the newest. Default: that of this library.
+    pub version: String,
     /// How many data arbiters the node has; `None` means half the cores, at least one.
     pub data_arbiters: Option<u16>,
     /// How long `stop` lets running work finish. Default 30 s.
@@ -104,8 +107,8 @@ pub struct CacheSettings {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ShardingSettings {
-    /// Whether this node may have the duty to keep shards in balance. Default true. A cluster in which no node may moves
-    /// shards by order only, and away from nodes that leave.
+    /// Whether this node, if it has the duty to look after shards, moves them for the sake of balance. Default true.
+    /// Without, shards move by order, away from nodes that leave, and what a dead node has owned goes to others.
     pub rebalance: bool,
     /// How much the node with that duty asks for, and how often.
     pub limits: CoordinatorLimits,
@@ -116,6 +119,12 @@ pub struct ShardingSettings {
 }
 
 impl ShardingSettings {
+    /// What the node asks for if it has the duty to look after shards.
+    pub(crate) fn duty(&self) -> CoordinatorLimits {
+        let per_round = if self.rebalance { self.limits.per_round } else { 0 };
+        CoordinatorLimits { per_round, ..self.limits }
+    }
+
     /// Where shards of `kind` should be.
     pub fn strategy_of(&self, kind: &str) -> &dyn AllocateShards {
         &**self.strategy_by_kind.get(kind).unwrap_or(&self.strategy)
@@ -178,6 +187,7 @@ impl Default for NodeSettings {
             name: "node".to_owned(),
             address: NodeAddress::new("localhost", 0).expect("a plain host name is valid"),
             roles: Vec::new(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             data_arbiters: None,
             stop_budget: Millis(30_000),
             call_timeout: Millis(5_000),

@@ -1,5 +1,8 @@
 //! Sweeps seeds of a workload:
-//! `archipelago-sim [--workload local|remote|cluster|handoff] [--from S] [--seeds N] [--seconds T] [--replay SEED [--log true]]`.
+//! `archipelago-sim [--workload local|remote|cluster|handoff] [--from S] [--seeds N] [--seconds T] [--threads N]
+//! [--replay SEED [--log true]]`.
+//!
+//! A seed runs on one thread; several threads run one seed each.
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
@@ -9,6 +12,9 @@
 use std::cell::OnceCell;
 use std::fmt;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use archipelago_sim::{Outcome, Sweep, Workload};
@@ -20,6 +26,7 @@ struct Arguments {
     from: u64,
     seeds: u64,
     seconds: u64,
+    threads: usize,
     replay: Option<u64>,
     /// Whether a replay prints what the nodes log.
     log: bool,
@@ -35,7 +42,7 @@ fn main() -> ExitCode {
         Err(message) => {
             eprintln!("{message}");
             eprintln!(
-                "usage: archipelago-sim [--workload local|remote|cluster|handoff] [--from S] [--seeds N] [--seconds T] [--replay SEED [--log true]]"
+                "usage: archipelago-sim [--workload local|remote|cluster|handoff] [--from S] [--seeds N] [--seconds T] [--threads N] [--replay SEED [--log true]]"
             );
             ExitCode::from(2)
         }
@@ -43,8 +50,9 @@ fn main() -> ExitCode {
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
-    let mut arguments =
-        Arguments { workload: Workload::Local, from: 1, seeds: 100, seconds: 120, replay: None, log: false };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let (from, seeds, seconds, replay, log) = (1, 100, 120, None, false);
+    let mut arguments = Arguments { workload: Workload::Local, from, seeds, seconds, threads, replay, log };
     while let Some(word) = words.next() {
         let text = words.next().ok_or_else(|| format!("{word} needs a value"))?;
         if word == "--workload" {
@@ -61,6 +69,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
             "--from" => arguments.from = number,
             "--seeds" => arguments.seeds = number,
             "--seconds" => arguments.seconds = number,
+            "--threads" => arguments.threads = usize::try_from(number).unwrap_or(1).max(1),
             "--replay" => arguments.replay = Some(number),
             _ => return Err(format!("{word} is unknown")),
         }
@@ -98,26 +107,83 @@ fn with_log(work: impl FnOnce() -> ExitCode) -> ExitCode {
 
 fn sweep(arguments: &Arguments) -> ExitCode {
     let began = Instant::now();
-    let length = Duration::from_secs(arguments.seconds);
     let mut sweep = Sweep::of(arguments.workload);
-    let mut told = Instant::now();
-    let seeds = regressions(arguments.workload)
-        .into_iter()
-        .chain(arguments.from..arguments.from.saturating_add(arguments.seeds));
-    for seed in seeds {
-        if !sweep.run(seed, length)
+    let (mut told, mut of_five) = (Instant::now(), Pace::default());
+    let mut seeds = regressions(arguments.workload);
+    seeds.extend(arguments.from..arguments.from.saturating_add(arguments.seeds));
+    run_all(arguments, &seeds, |outcome, took| {
+        if outcome.nodes == 5 {
+            of_five.add(outcome.simulated, took);
+        }
+        if !sweep.add(outcome)
             && let Some(failed) = sweep.failed.last()
         {
             tell_failure(failed, arguments);
         }
         if told.elapsed() > Duration::from_secs(10) {
             told = Instant::now();
-            println!("seed {seed}: {} passed, {} failed so far", sweep.passed, sweep.failed.len());
+            let (passed, failed) = (sweep.passed, sweep.failed.len());
+            println!("{passed} passed, {failed} failed of {} so far", seeds.len());
         }
-    }
+    });
     let failed = tell_sum(&sweep, arguments, began.elapsed());
+    if arguments.seeds >= WHOLE_SWEEP && of_five.simulated > Duration::ZERO {
+        of_five.tell();
+    }
     println!("{} passed, {failed} failed", sweep.passed);
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs every seed, and hands over what became of each and the time of its thread that it took, as they end.
+fn run_all(arguments: &Arguments, seeds: &[u64], mut take: impl FnMut(Outcome, Duration)) {
+    let (workload, length) = (arguments.workload, Duration::from_secs(arguments.seconds));
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let (send, receive) = mpsc::sync_channel(arguments.threads);
+        for _ in 0..arguments.threads {
+            let (next, send) = (&next, send.clone());
+            scope.spawn(move || {
+                while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let began = Instant::now();
+                    let before = time_of_thread(began);
+                    let outcome = workload.run(*seed, length);
+                    if send.send((outcome, time_of_thread(began) - before)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(send);
+        receive.iter().for_each(|(outcome, took)| take(outcome, took));
+    });
+}
+
+/// How long this thread has run, whatever else the machine did meanwhile; since it `began`, where the system does not say.
+fn time_of_thread(began: Instant) -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = told.and_then(|told| told.split_whitespace().next()?.parse().ok());
+    nanos.map_or_else(|| began.elapsed(), Duration::from_nanos)
+}
+
+/// How fast some seeds ran, each on its thread.
+#[derive(Default)]
+struct Pace {
+    simulated: Duration,
+    took: Duration,
+}
+
+impl Pace {
+    fn add(&mut self, simulated: Duration, took: Duration) {
+        self.simulated += simulated;
+        self.took += took;
+    }
+
+    /// Says how many seconds five nodes live in one of a thread, and whether that is enough.
+    fn tell(&self) {
+        let measured = self.simulated.as_secs_f64() / self.took.as_secs_f64().max(0.001);
+        let verdict = if measured >= REQUIRED_PACE { "ok" } else { "short" };
+        println!("bar sim.pace_of_five_nodes measured={measured:.0} required={REQUIRED_PACE} {verdict}");
+    }
 }
 
 fn tell_failure(failed: &Outcome, arguments: &Arguments) {
@@ -165,5 +231,7 @@ fn regressions(workload: Workload) -> Vec<u64> {
     lines.filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect()
 }
 
+/// How many simulated seconds of five nodes a second of one thread must hold.
+const REQUIRED_PACE: f64 = 500.0;
 /// From how many seeds on a sweep must have seen everything.
 const WHOLE_SWEEP: u64 = 50;

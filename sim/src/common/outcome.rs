@@ -17,6 +17,8 @@ pub struct Outcome {
     pub seed: u64,
     /// The hash of every recorded step.
     pub hash: u64,
+    /// How many nodes there were, up or down.
+    pub nodes: usize,
     /// How much virtual time passed.
     pub simulated: Duration,
     /// How many messages were sent.
@@ -61,9 +63,9 @@ pub(crate) fn run_judged<T: Ground>(
             tail.push(format!("{plan:?}"));
             tail.extend(world.trace(|trace| trace.tail()));
         }
-        (ledger.totals(), evaluated, violation, tail)
+        (world.node_count(), ledger.totals(), evaluated, violation, tail)
     });
-    let ((sent, handled), evaluated, violation, tail) = run.output;
+    let (nodes, (sent, handled), evaluated, violation, tail) = run.output;
     let (hash, simulated) = (run.hash, run.simulated);
-    Outcome { seed, hash, simulated, sent, handled, evaluated, reached: take_fired(), violation, tail }
+    Outcome { seed, hash, nodes, simulated, sent, handled, evaluated, reached: take_fired(), violation, tail }
 }

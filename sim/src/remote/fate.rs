@@ -9,7 +9,7 @@ use archipelago_protocol::time::Millis;
 use super::plan::{NODES, Plan};
 use super::truth::Truth;
 use crate::clock::TrueClock;
-use crate::common::{Ground, Hand, Home, StoreTrouble, switched_on};
+use crate::common::{Ground, Hand, Home, StoreTrouble, TTL, switched_on};
 use crate::invariants::Invariant;
 use crate::sometimes;
 use crate::world::World;
@@ -76,6 +76,8 @@ impl Fate {
     /// Ends everything that is wrong: all ways are open, all nodes are up and serve.
     pub(crate) async fn make_well(&mut self) {
         self.hand.heal_everything();
+        // A session may have been beyond help already when the store came back: it is lost after that.
+        TrueClock::sleep(TTL.to_duration()).await;
         for index in 0..NODES {
             self.wait_for_return(index).await;
         }

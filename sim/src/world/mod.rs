@@ -18,7 +18,7 @@ use archipelago_backend_conformance::{Faults, Rng};
 use archipelago_directory::StoredTables;
 use archipelago_memory::NetworkSettings;
 use archipelago_protocol::contract::Directory;
-use archipelago_protocol::identity::NodeId;
+use archipelago_protocol::identity::{NodeId, OwnedKey};
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::{ArbiterRole, Environment};
 use archipelago_runtime::{Node, NodeBuilder, StartError};
@@ -384,6 +384,16 @@ impl World {
         self.store_of(index).expire(node.id()).await
     }
 
+    /// Whether the store of a node has the lease of this session, live or ended.
+    pub async fn knows_session(&self, index: usize, session: NodeId) -> bool {
+        self.store_of(index).knows(session).await
+    }
+
+    /// Who owns a key, as the store of a node has it.
+    pub async fn owner_of(&self, index: usize, key: &OwnedKey) -> Option<NodeId> {
+        self.store_of(index).owner(key).await
+    }
+
     // ---- the trace ----
 
     /// Makes a step of the script part of the trace: `what`, and two numbers about it.
@@ -398,6 +408,16 @@ impl World {
     }
 
     // ---- ground truth ----
+
+    /// What a node that is up has counted by the counters of this name, added up; nothing of one that is not.
+    pub fn counter(&self, index: usize, name: &str) -> u64 {
+        self.life(index).map_or(0, |life| life.env.switch().meters().counter(name))
+    }
+
+    /// What a node that is up shows by the gauges of this name, added up; nothing of one that is not.
+    pub fn gauge(&self, index: usize, name: &str) -> f64 {
+        self.life(index).map_or(0.0, |life| life.env.switch().meters().gauge(name))
+    }
 
     pub(crate) fn env(&self, index: usize) -> Option<Arc<SimEnvironment>> {
         self.life(index).map(|life| life.env)

@@ -12,7 +12,7 @@ use archipelago_directory::{
 };
 use archipelago_embedded::EmbeddedStore;
 use archipelago_protocol::contract::{Directory, RoutingTable, StateStore};
-use archipelago_protocol::identity::NodeId;
+use archipelago_protocol::identity::{NodeId, OwnedKey};
 use archipelago_protocol::session::{EndReason, Lease, LeaseVersion, times};
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::{Environment, EnvironmentTimer};
@@ -127,6 +127,16 @@ impl Stores {
         {
             TrueClock::sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// Whether there is a lease of `node`.
+    pub(crate) async fn knows(&self, node: NodeId) -> bool {
+        matches!(self.observer.lease(node).await, Ok(Some(_)))
+    }
+
+    /// Who owns `key`.
+    pub(crate) async fn owner(&self, key: &OwnedKey) -> Option<NodeId> {
+        Some(self.observer.lookup(key).await.ok()??.placement.node)
     }
 
     async fn live_leases(&self) -> Vec<((NodeId, LeaseVersion), Millis)> {

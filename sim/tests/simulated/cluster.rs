@@ -6,6 +6,7 @@ use crate::common::{Counter, Tick};
 use archipelago::prelude::*;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::NodeSettings;
+use archipelago_runtime::env::ArbiterRole;
 use archipelago_sim::{Simulation, Workload, World};
 
 #[test]
@@ -71,6 +72,39 @@ fn without_others_a_crashed_node_finds_its_own_last_session_in_the_way_and_ends_
         world.restart_at_once(0).await.unwrap();
         assert_eq!(answered(&world, 0, 16, 15_000).await, 16);
     });
+}
+
+/// Whether node 1 ever suspects node 0, whose control arbiter is stuck for a while, if it talks to an actor there meanwhile.
+fn is_suspected(talks: bool) -> bool {
+    let mut settings = NodeSettings::default();
+    settings.data_arbiters = Some(1);
+    // The session of node 0 outlives what happens to it.
+    settings.session_ttl = Millis(120_000);
+    settings.placement = std::sync::Arc::new(archipelago_protocol::placement::Local);
+    let run = Simulation::new(5).nodes(2, &settings, |node| node.actor::<Counter>()).run(async |world| {
+        world.advance(Duration::from_secs(10)).await;
+        assert_eq!(answered(&world, 0, 1, 5_000).await, 1);
+        assert_eq!(answered(&world, 1, 1, 5_000).await, 1);
+        world.block_arbiter(0, ArbiterRole::Control, true);
+        let (node, other) = (world.node(1).expect("it is up"), world.node(0).expect("it is up").id());
+        let mut suspected = false;
+        for _ in 0..200 {
+            if talks {
+                assert_eq!(answered(&world, 1, 1, 5_000).await, 1);
+            }
+            world.advance(Duration::from_millis(100)).await;
+            let members = node.members();
+            suspected |= members.iter().any(|member| member.info.id == other && member.suspect);
+        }
+        suspected
+    });
+    run.output
+}
+
+#[test]
+fn a_node_whose_actors_answer_is_not_suspected() {
+    assert!(is_suspected(false), "otherwise this test shows nothing");
+    assert!(!is_suspected(true));
 }
 
 const LENGTH: Duration = Duration::from_secs(60);

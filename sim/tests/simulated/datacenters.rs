@@ -1,5 +1,7 @@
 //! Several datacenters, each with a store and a cluster of its own: messages find their actors wherever these live.
 
+mod moves;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -106,6 +108,39 @@ fn node(world: &World, index: usize) -> Node {
 async fn tick(world: &World, index: usize, key: &str) -> Result<u32, CallError> {
     let counter = node(world, index).actor::<Counter>(key);
     from_outside(|| counter.send(Tick)).await
+}
+
+#[test]
+fn an_actor_abroad_that_is_spoken_to_is_not_looked_for_again() {
+    let islands = Islands(&[1, 1]);
+    islands.of_counters(3).run(async |world| {
+        islands.meet(&world).await;
+        assert_eq!(tick(&world, 0, "a").await, Ok(1));
+        for count in 2..=20 {
+            assert_eq!(tick(&world, 1, "a").await, Ok(count));
+            world.advance(Duration::from_secs(2)).await;
+        }
+        assert_eq!(world.counter(1, "archipelago_datacenter_searches_total"), 1);
+    });
+}
+
+#[test]
+fn an_actor_that_is_not_where_it_was_found_is_looked_for_again() {
+    let islands = Islands(&[1, 1, 1]);
+    let long = |settings: &mut NodeSettings| settings.discovery.positive_life = Millis(120_000);
+    islands.simulation(11, long, |_, node| node.actor::<Counter>()).run(async |world| {
+        islands.meet(&world).await;
+        assert_eq!(tick(&world, 0, "a").await, Ok(1));
+        assert_eq!(tick(&world, 1, "a").await, Ok(2));
+        world.crash(0).await;
+        assert_eq!(tick(&world, 2, "a").await, Ok(1), "it comes to life again in another datacenter");
+        let crashed = world.now();
+        let mut found = tick(&world, 1, "a").await;
+        while found.is_err() && world.now() - crashed < Duration::from_secs(60) {
+            found = tick(&world, 1, "a").await;
+        }
+        assert_eq!(found, Ok(2), "long before what was found is forgotten by itself");
+    });
 }
 
 // ---- an actor that writes down what it hears ----

@@ -184,11 +184,15 @@ impl Handler<Keep> for Clerk {
 
 /// Three nodes that all host them; whoever asks first owns them.
 fn three_hosts(seed: u64) -> Simulation {
+    Simulation::new(seed).nodes(3, &settings(), |node| node.actor::<Traveller>().actor::<Clerk>())
+}
+
+fn settings() -> NodeSettings {
     let mut settings = NodeSettings::default();
     settings.data_arbiters = Some(1);
     settings.placement = Arc::new(Local);
     settings.idle_after = Millis(60_000);
-    Simulation::new(seed).nodes(3, &settings, |node| node.actor::<Traveller>().actor::<Clerk>())
+    settings
 }
 
 fn node(world: &World, index: usize) -> Node {
@@ -196,8 +200,12 @@ fn node(world: &World, index: usize) -> Node {
 }
 
 async fn tick(world: &World, by: usize) -> u64 {
+    tick_of(world, by, "one").await
+}
+
+async fn tick_of(world: &World, by: usize, key: &str) -> u64 {
     let options = CallOptions::new().timeout(Duration::from_secs(10));
-    let traveller = node(world, by).actor::<Traveller>("one");
+    let traveller = node(world, by).actor::<Traveller>(key);
     from_outside(|| traveller.send_with(Tick, options)).await.expect("every call is answered")
 }
 
@@ -268,6 +276,27 @@ fn a_node_that_stops_hands_its_shards_over_with_their_state() {
         world.stop(0).await.expect("nothing is wrong");
         assert_eq!(tick(&world, 1).await, 4);
     });
+}
+
+#[test]
+fn two_nodes_that_stop_at_once_both_hand_all_their_shards_over_with_their_state() {
+    for seed in 1..=4 {
+        let mut settings = settings();
+        settings.sharding.rebalance = false;
+        let world = Simulation::new(seed).nodes(4, &settings, |node| node.actor::<Traveller>());
+        world.run(async |world| {
+            world.advance(Duration::from_secs(30)).await;
+            let key = |number: usize| format!("traveller-{number}");
+            for number in 0..24 {
+                assert_eq!(tick_of(&world, number % 2, &key(number)).await, 1);
+            }
+            let (first, second) = futures_util::future::join(world.stop(0), world.stop(1)).await;
+            first.and(second).expect("nothing is wrong");
+            for number in 0..24 {
+                assert_eq!(tick_of(&world, 2, &key(number)).await, 2, "seed {seed}, number {number}");
+            }
+        });
+    }
 }
 
 #[test]

@@ -171,6 +171,37 @@ fn a_dead_endpoint_is_followed_by_the_next() {
     }
 }
 
+/// Whoever was reached and has not answered may have taken the actor: nobody else can then, and the caller is told why.
+#[test]
+fn a_datacenter_that_may_have_taken_an_actor_is_named_as_unreachable() {
+    let plane = SimControlPlane::new(Millis(6_000));
+    three(9, &plane).run(async |world| {
+        all_active(&world).await;
+        // Connections stand to all nodes in the north.
+        for key in 0..8 {
+            spawn(&world, 4, "north", &format!("n{key}")).await.expect("it is placed");
+        }
+        for north in [0, 1] {
+            world.partition(4, north);
+        }
+        let mut unreachable = 0;
+        for key in 0..8 {
+            match spawn(&world, 4, "tier=silver", &format!("s{key}")).await {
+                Ok(placed) => assert_eq!(placed.datacenter.as_str(), "south"),
+                Err(PlaceError::Unreachable { datacenter, .. }) => {
+                    assert_eq!(datacenter.as_str(), "north");
+                    unreachable += 1;
+                }
+                Err(error) => panic!("{error}"),
+            }
+            if unreachable > 0 {
+                break;
+            }
+        }
+        assert_eq!(unreachable, 1, "some would have gone to the north first");
+    });
+}
+
 /// Proves: R415, C33
 #[test]
 fn a_draining_datacenter_and_a_stale_map_take_nothing() {

@@ -2,6 +2,8 @@
 //! that decides.
 #![expect(clippy::unwrap_used, reason = "a scenario that cannot go on panics")]
 
+mod storm;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,10 +1,13 @@
 //! Sharded kinds in virtual time: each with settings of its own, and routes that are known need nobody to ask.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{Counter, Tick};
+use archipelago::handoff::{AllocateShards, Allocations, ShardMove};
 use archipelago::prelude::*;
+use archipelago_protocol::identity::{Kind, NodeId, OwnedKey};
 use archipelago_protocol::placement::{Local, ShardCount};
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::from_outside;
@@ -48,6 +51,90 @@ where
     let actor = world.node(by).expect("the node is up").actor::<A>("one");
     let options = CallOptions::new().timeout(Duration::from_secs(3));
     from_outside(|| actor.send_with(Tick, options)).await
+}
+
+/// Everything at the node with the highest id that may have it.
+#[derive(Debug)]
+struct AllAtTheHighest;
+
+impl AllocateShards for AllAtTheHighest {
+    fn allocate(&self, allocations: &Allocations) -> Option<NodeId> {
+        allocations.targets().into_iter().max()
+    }
+
+    fn rebalance(&self, allocations: &Allocations, most: usize) -> Vec<ShardMove> {
+        let Some(to) = self.allocate(allocations) else { return Vec::new() };
+        let elsewhere = allocations.owners.iter().filter(|(_, owner)| **owner != to);
+        elsewhere.map(|(shard, from)| ShardMove { shard: *shard, from: *from, to }).take(most).collect()
+    }
+}
+
+async fn owners(world: &World, kind: &str, shards: u32) -> BTreeSet<NodeId> {
+    let mut owners = BTreeSet::new();
+    for shard in 0..shards {
+        let key = OwnedKey::shard(Kind::new(kind).expect("a kind"), shard);
+        owners.extend(world.owner_of(0, &key).await);
+    }
+    owners
+}
+
+async fn tick_many<A>(world: &World, by: usize)
+where
+    A: VirtualActor,
+    Tick: archipelago_runtime::AcceptedBy<A>,
+{
+    for key in 0..30 {
+        let actor = world.node(by).expect("the node is up").actor::<A>(key.to_string());
+        let answer = from_outside(|| actor.send(Tick)).await;
+        assert!(answer.is_ok(), "{answer:?}");
+    }
+}
+
+/// Proves: R299
+#[test]
+fn a_kind_can_have_a_strategy_of_its_own_that_says_where_its_shards_should_be() {
+    let mut settings = NodeSettings::default();
+    settings.data_arbiters = Some(1);
+    let world = Simulation::new(5).nodes(3, &settings, |node| {
+        let few = ShardCount::new(8).expect("eight is a number of shards");
+        let own = Sharding::new(|_: &_, _: &_| Counter::default()).shards(few);
+        node.shard(own.allocation(Arc::new(AllAtTheHighest))).actor::<Lasting>()
+    });
+    world.run(async |world| {
+        world.advance(Duration::from_secs(10)).await;
+        tick_many::<Counter>(&world, 0).await;
+        tick_many::<Lasting>(&world, 0).await;
+        world.advance(Duration::from_secs(30)).await;
+        let highest = (0..3).filter_map(|index| world.node(index)).map(|node| node.id()).max();
+        let counters = owners(&world, "Counter", 8).await;
+        assert_eq!(counters.into_iter().collect::<Vec<_>>(), Vec::from_iter(highest));
+        assert_eq!(owners(&world, "Lasting", 256).await.len(), 3, "the other kind is spread");
+    });
+}
+
+/// Proves: R301
+#[test]
+fn while_nodes_of_different_versions_are_up_new_shards_go_to_the_newest_whoever_asks() {
+    let of = |version: &str| {
+        let mut settings = NodeSettings::default();
+        settings.data_arbiters = Some(1);
+        settings.placement = Arc::new(Local);
+        settings.sharding.rebalance = false;
+        version.clone_into(&mut settings.version);
+        settings
+    };
+    let actors = |node: archipelago_runtime::NodeBuilder| node.actor::<Lasting>();
+    let world = Simulation::new(6).nodes(2, &of("1.9.0"), actors).nodes(1, &of("1.10.0"), actors);
+    world.run(async |world| {
+        world.advance(Duration::from_secs(10)).await;
+        tick_many::<Lasting>(&world, 0).await;
+        let newest = world.node(2).expect("the node is up").id();
+        assert_eq!(owners(&world, "Lasting", 256).await, BTreeSet::from([newest]));
+        world.stop(2).await.expect("nothing is wrong");
+        tick_many::<Lasting>(&world, 0).await;
+        let old = [0, 1].map(|index| world.node(index).expect("the node is up").id());
+        assert!(owners(&world, "Lasting", 256).await.is_subset(&BTreeSet::from(old)), "and not without it");
+    });
 }
 
 /// Proves: R434, R297

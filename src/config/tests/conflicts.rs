@@ -145,6 +145,18 @@ fn frames_that_are_too_small_or_larger_than_the_largest_message_are_refused() {
 }
 
 #[test]
+fn a_session_of_less_than_three_seconds_is_refused() {
+    assert_eq!(
+        said_about("brief-session", "[session]\nttl = '300ms'\nheartbeat = '100ms'\n"),
+        "archipelago.toml:2: session.ttl: a ttl of 300ms is too short: at least 3s is needed \
+         (environment variable ARCHIPELAGO_SESSION__TTL)"
+    );
+    let directory = Directory::new("shortest-session");
+    let directory = directory.with("archipelago.toml", "[session]\nttl = '3s'\nheartbeat = '1s'\n");
+    assert_eq!(directory.loader().load().unwrap().session.ttl().as_secs(), 3);
+}
+
+#[test]
 fn all_broken_rules_are_reported_at_once() {
     let text = "[transport]\nca = 'a'\n[lanes]\nframe = '1 B'\n[cluster]\npeers = ['a:1']\n";
     assert_eq!(broken_by("all-conflicts", text).len(), 3);

@@ -124,7 +124,7 @@ fn words_outside_a_choice_are_refused_with_the_choice() {
     assert_eq!(
         said_about_variable("ARCHIPELAGO_TRANSPORT__KIND", "carrier-pigeon"),
         "environment variable ARCHIPELAGO_TRANSPORT__KIND: transport.kind = \"carrier-pigeon\": \
-         expected \"none\", \"quic\" (cargo feature `quic`) or \"tcp\" (cargo feature `tcp`)"
+         expected \"none\", \"quic\" (cargo feature `quic`), \"tcp\" (cargo feature `tcp`) or \"own\""
     );
     assert_eq!(
         said_about_variable("ARCHIPELAGO_LANES__OVERFLOW", "drop"),

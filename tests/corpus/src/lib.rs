@@ -9,6 +9,7 @@
 
 #[cfg(feature = "network")]
 mod certificate;
+mod control;
 mod envelope;
 mod frames;
 mod handshake;
@@ -18,6 +19,8 @@ mod payload;
 #[cfg(feature = "network")]
 mod quic;
 mod samples;
+#[cfg(feature = "network")]
+mod services;
 mod store;
 #[cfg(feature = "network")]
 mod talk;
@@ -49,6 +52,11 @@ pub const TARGETS: &[&Target] = &[
     &STORE_REQUEST,
     &STORE_ANSWER,
     &RECORD_VALUE,
+    &MEMBERSHIP,
+    &HANDOFF,
+    &TABLE,
+    #[cfg(feature = "network")]
+    &SERVICE_WORDS,
     #[cfg(feature = "network")]
     &CERTIFICATE,
     #[cfg(feature = "network")]
@@ -87,9 +95,26 @@ pub const STORE_REQUEST: Target =
 /// The answer of a node that serves its store.
 pub const STORE_ANSWER: Target =
     Target { name: "store_answer", check: store::store_answer, seeds: store::answers, rounds: 5_000 };
-/// A record of the directory that another node has written.
+/// A record of a store that another node has written.
 pub const RECORD_VALUE: Target =
     Target { name: "record_value", check: store::record_value, seeds: store::values, rounds: 5_000 };
+/// What nodes tell each other about members.
+pub const MEMBERSHIP: Target = Target {
+    name: "membership",
+    check: control::membership,
+    seeds: control::words_of_members,
+    rounds: 5_000,
+};
+/// What they tell each other about moves, and the states that come along.
+pub const HANDOFF: Target =
+    Target { name: "handoff", check: control::handoff, seeds: control::words_of_moves, rounds: 5_000 };
+/// A table of ranges.
+pub const TABLE: Target =
+    Target { name: "table", check: control::table, seeds: control::tables, rounds: 5_000 };
+/// The words of the services of a node.
+#[cfg(feature = "network")]
+pub const SERVICE_WORDS: Target =
+    Target { name: "service_words", check: services::service_words, seeds: services::words, rounds: 2_000 };
 /// The bytes of a TCP connection: the preamble and the chunks.
 #[cfg(feature = "network")]
 pub const TCP: Target = Target { name: "tcp", check: tcp::tcp, seeds: tcp::talks, rounds: 300 };

@@ -3,14 +3,20 @@
 use std::sync::Arc;
 
 use archipelago_directory::{
-    CasAnswer, Expect, OwnerValue, Position, Read, Record, RecordId, Sleep, Space, Store, Timer, Version,
-    Write, lease_id, node_record_id, owner_id,
+    CasAnswer, ControlPlaneConfig, Expect, OwnerValue, Position, Read, Record, RecordId, Sleep, Space, Store,
+    StoreControlPlane, StoreHomes, StoreRoutingTable, StoreStateStore, Timer, Version, Write, data_center_id,
+    home_id, kind_id, lease_id, node_record_id, owner_id, state_id, table_id,
 };
 use archipelago_embedded::{
     CarryError, Courier, EmbeddedStore, MAX_MESSAGE, ServedStore, StoreServer, directory,
 };
-use archipelago_protocol::contract::{Directory, DirectoryError, PlacementScope, WatchScope};
-use archipelago_protocol::identity::{NodeId, OwnedKey};
+use archipelago_protocol::contract::{
+    ControlPlane, ControlPlaneError, Directory, DirectoryError, Homes, PlacementScope, RoutingTable,
+    RoutingTableError, StateStore, StateStoreError, WatchScope,
+};
+use archipelago_protocol::datacenter::DataCenterId;
+use archipelago_protocol::identity::{ActorId, Generation, Kind, NodeId, OwnedKey};
+use archipelago_protocol::placement::KindLayout;
 use archipelago_protocol::session::{Lease, Session};
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
@@ -75,13 +81,21 @@ fn watched(store: &ServedStore) -> bool {
 pub(crate) fn record_value(bytes: &[u8]) -> bool {
     let (id, key) = (NodeId::new(7), OwnedKey::role("leader").expect("a name"));
     let store = Arc::new(EmbeddedStore::default());
-    for name in [lease_id(id), node_record_id(id), owner_id(&key)] {
+    let names = [lease_id(id), node_record_id(id), owner_id(&key)];
+    let others = [
+        data_center_id(&datacenter()),
+        table_id(&kind()),
+        state_id(&actor()),
+        home_id(&actor()),
+        kind_id(&kind()),
+    ];
+    for name in names.into_iter().chain(others) {
         let value = Bytes::copy_from_slice(bytes);
         let put = Write::Put { tag: Some(id.to_string()), value, ttl: None };
         now(store.cas(&name, Expect::Absent, put, None)).expect("it is written");
     }
-    let directory = directory(store, Arc::new(Clock::Stands));
-    memory::within(bytes.len(), MEMORY, || {
+    let directory = directory(Arc::clone(&store), Arc::new(Clock::Stands));
+    let read = memory::within(bytes.len(), MEMORY, || {
         let session = Session { id: NodeId::new(8), ttl: Millis(6_000) };
         let read = [
             valid(now(directory.lease(id))),
@@ -95,17 +109,61 @@ pub(crate) fn record_value(bytes: &[u8]) -> bool {
             let _ = events.next().now_or_never();
         }
         read.contains(&true)
-    })
+    });
+    // Both look.
+    let others = memory::within(bytes.len(), MEMORY, || others_read(store));
+    read || others
+}
+
+/// The same record, as a table, a datacenter, a state, a home and the layout of a kind.
+fn others_read(store: Arc<EmbeddedStore>) -> bool {
+    let timer = || Arc::new(Clock::Stands);
+    let lease_ttl_ms = std::num::NonZeroU64::new(30_000).expect("some time");
+    let plane = StoreControlPlane::new(Arc::clone(&store) as _, timer(), ControlPlaneConfig { lease_ttl_ms });
+    let tables = StoreRoutingTable::new(Arc::clone(&store) as _, timer());
+    let states = StoreStateStore::new(Arc::clone(&store) as _);
+    let homes = StoreHomes::new(Arc::clone(&store) as _);
+    let directory = directory(store, timer());
+    // A listing leaves out what it cannot read.
+    let is_invalid = |error: &ControlPlaneError| matches!(error, ControlPlaneError::Invalid { .. });
+    valid_or(now(plane.list_all()), is_invalid);
+    valid_or(now(plane.list_active()), is_invalid);
+    let read = [
+        valid_or(now(tables.load(&kind())), |error| matches!(error, RoutingTableError::Invalid { .. })),
+        valid_or(now(states.load(&actor(), Generation::new(u64::MAX))), |error| {
+            matches!(error, StateStoreError::Invalid { .. })
+        }),
+        valid(now(homes.home_of(&actor()))),
+        valid(now(directory.settle_layout(&kind(), KindLayout::Actor))),
+    ];
+    read.contains(&true)
 }
 
 /// What cannot be read is invalid, and never taken for absent or for a fault of the store.
 fn valid<T>(answer: Result<T, DirectoryError>) -> bool {
+    valid_or(answer, |error| {
+        !matches!(error, DirectoryError::Unavailable { .. } | DirectoryError::Unknown { .. })
+    })
+}
+
+fn valid_or<T, E: std::fmt::Display>(answer: Result<T, E>, is_invalid: fn(&E) -> bool) -> bool {
     if let Err(error) = &answer {
-        let kept = matches!(error, DirectoryError::Unavailable { .. } | DirectoryError::Unknown { .. });
-        assert!(!kept, "{error}");
+        assert!(is_invalid(error), "{error}");
         assert!(!error.to_string().is_empty());
     }
     answer.is_ok()
+}
+
+fn kind() -> Kind {
+    Kind::new("Account").expect("a name")
+}
+
+fn actor() -> ActorId {
+    "bank::Account/anna".parse().expect("an id")
+}
+
+fn datacenter() -> DataCenterId {
+    DataCenterId::new("eu.main").expect("a name")
 }
 
 // ---- seeds ----
@@ -160,6 +218,12 @@ pub(crate) fn values() -> Vec<Vec<u8>> {
         json(serde_json::to_vec(&Lease::Live { seq: 3, nonce: 4, ttl: Millis(6_000) })),
         json(serde_json::to_vec(&Lease::Missing { ttl: Millis(9) })),
         json(serde_json::to_vec(&Lease::Revoked { ttl: Millis(9), by: NodeId::new(1) })),
+        json(serde_json::to_vec(&KindLayout::Actor)),
+        br#"{"by":"shard","shards":256}"#.to_vec(),
+        br#"{"datacenter":"eu.main"}"#.to_vec(),
+        b"{\"generation\":3,\"schema\":\"Account\",\"version\":2}\n{\"balance\":5}".to_vec(),
+        DATACENTER.to_vec(),
+        TABLE.to_vec(),
     ]
 }
 
@@ -239,6 +303,9 @@ impl Timer for Clock {
     }
 }
 
+/// As people read it in a store.
+const DATACENTER: &[u8] = br#"{"id":"eu.main","name":"main","region":"eu","zone":"","labels":{},"endpoints":[],"state":"active","epoch":3,"lease_ttl_ms":30000,"lease_expiry_ms":1700000030000}"#;
+const TABLE: &[u8] = br#"{"version":2,"epoch":3,"entries":[{"partitionId":"low","keyRangeStart":"","keyRangeEnd":"m","nodeId":"00000000000000ab","nodeAddress":"10.0.0.1:4710","nodeStatus":0,"parents":["all"]},{"partitionId":"high","keyRangeStart":"m","keyRangeEnd":"","nodeId":"00000000000000ab","nodeAddress":"10.0.0.1:4710","nodeStatus":2,"parents":["all"]}]}"#;
 const INSTANCE: u64 = 1;
 /// What stands in an answer to a request that could not be read, behind version and instance.
 const MALFORMED: u8 = 13;

@@ -18,6 +18,7 @@ mod effects;
 mod handoff;
 mod monitors;
 mod occ_claim;
+mod offices;
 mod ranges;
 mod registry;
 mod registry_extended;

@@ -19,6 +19,9 @@ pub struct DataCenter {
     pub name: &'static str,
     /// Its nodes that run.
     pub nodes: Vec<MemberProcess>,
+    program: String,
+    settings: Settings,
+    environment: Settings,
     folder: TempDir,
 }
 
@@ -27,8 +30,6 @@ pub fn settings_of(name: &str, directory: &Store, registry: &Store) -> Settings 
     let own = [
         ("namespace", "shop"),
         ("membership.leader", "oldest"),
-        // Somebody who moves to the neighbour just when another datacenter looks for him is not found.
-        ("sharding.rebalance", "false"),
         ("datacenter.name", name),
         ("datacenter.heartbeat", "2s"),
         ("datacenter.refresh", "2s"),
@@ -51,21 +52,49 @@ impl DataCenter {
     ///
     /// If they do not within 30 s.
     pub fn start(program: &str, name: &'static str, settings: &Settings, nodes: usize) -> Self {
+        Self::start_in(&Vec::new(), program, name, settings, nodes)
+    }
+
+    /// The same, with these variables in the environment of each node.
+    ///
+    /// # Panics
+    ///
+    /// If they do not see each other within 30 s.
+    pub fn start_in(
+        environment: &Settings,
+        program: &str,
+        name: &'static str,
+        settings: &Settings,
+        nodes: usize,
+    ) -> Self {
         let folder = tempfile::Builder::new().prefix("archipelago-test-").tempdir();
         let folder = folder.expect("the temporary folder can be written");
-        let start = || MemberProcess::start(program, settings, folder.path());
-        let mut first = start();
+        let (program, settings, environment) = (program.to_owned(), settings.clone(), environment.clone());
+        let mut datacenter = Self { name, nodes: Vec::new(), program, settings, environment, folder };
+        datacenter.add();
         until("the first node speaks for its datacenter", Duration::from_secs(30), || {
-            let report = first.report();
-            report.standing(name) == Some(DataCenterState::Active)
+            datacenter.sees(name, DataCenterState::Active)
         });
-        let nodes = std::iter::once(first).chain((1..nodes).map(|_| start())).collect();
-        let mut datacenter = Self { name, nodes, folder };
-        let count = datacenter.nodes.len();
-        until("the nodes of a datacenter see each other", Duration::from_secs(30), || {
-            datacenter.all(|report| report.members == count && report.leader.is_some())
-        });
+        (1..nodes).for_each(|_| datacenter.add());
+        until("the nodes of a datacenter see each other", Duration::from_secs(30), || datacenter.is_whole());
         datacenter
+    }
+
+    /// Starts one more node.
+    ///
+    /// # Panics
+    ///
+    /// If it does not serve.
+    pub fn add(&mut self) {
+        let folder = self.folder.path();
+        let node = MemberProcess::start_in(&self.environment, &self.program, &self.settings, folder);
+        self.nodes.push(node);
+    }
+
+    /// Whether its nodes that run see each other and nobody else, and one of them leads.
+    pub fn is_whole(&mut self) -> bool {
+        let ids: Vec<_> = self.nodes.iter_mut().map(MemberProcess::present_id).collect();
+        self.all(|report| report.members == ids.len() && report.leader.is_some_and(|one| ids.contains(&one)))
     }
 
     /// Whether this holds of all its nodes.
@@ -85,7 +114,7 @@ impl DataCenter {
     /// If nobody leads.
     pub fn take_leader(&mut self) -> MemberProcess {
         let leader = self.nodes[0].report().leader;
-        let at = self.nodes.iter().position(|node| Some(node.node) == leader);
+        let at = self.nodes.iter_mut().position(|node| Some(node.present_id()) == leader);
         self.nodes.remove(at.expect("one of the nodes leads"))
     }
 

@@ -1,9 +1,12 @@
 //! The other process.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
 
 use archipelago_protocol::identity::NodeAddress;
+use archipelago_runtime::{Event, Node, Notice};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::road::{Papers, Road, hosting};
@@ -23,6 +26,8 @@ pub struct Orders {
 #[derive(Debug)]
 pub struct Host {
     process: Child,
+    /// What it prints, line by line.
+    said: Receiver<String>,
     /// Where it listens.
     pub address: NodeAddress,
 }
@@ -41,11 +46,20 @@ impl Host {
             .stdout(Stdio::piped())
             .spawn()
             .expect("the host can be started");
-        let mut line = String::new();
-        let out = process.stdout.take().expect("its output is piped");
-        BufReader::new(out).read_line(&mut line).expect("the host says where it is");
-        let address = line.trim().parse().unwrap_or_else(|_| panic!("the host said {line:?}"));
-        Self { process, address }
+        let said = lines(process.stdout.take().expect("its output is piped"));
+        let line = said.recv().expect("the host says where it is");
+        let address = line.parse().unwrap_or_else(|_| panic!("the host said {line:?}"));
+        Self { process, said, address }
+    }
+
+    /// Why it did not let somebody in: the next time that it says so.
+    ///
+    /// # Panics
+    ///
+    /// If it does not.
+    pub fn refusal(&self) -> String {
+        let line = self.said.recv_timeout(Duration::from_secs(20)).expect("the host says whom it refuses");
+        line.strip_prefix(REFUSED).unwrap_or_else(|| panic!("the host said {line:?}")).to_owned()
     }
 
     /// Kills it, as a power failure would.
@@ -94,6 +108,17 @@ impl Drop for Host {
     }
 }
 
+/// What a process prints. What nobody asks for is forgotten, so that it never waits.
+fn lines(out: ChildStdout) -> Receiver<String> {
+    let (say, said) = sync_channel(64);
+    std::thread::spawn(move || {
+        for line in BufReader::new(out).lines().map_while(Result::ok) {
+            let _ = say.try_send(line);
+        }
+    });
+    said
+}
+
 /// The program: hosts the scribes until whoever started it is gone.
 ///
 /// # Panics
@@ -112,7 +137,18 @@ pub async fn run_host() {
     let node = hosting(road, &papers, &namespace).await.expect("the host starts");
     println!("{}", node.address());
     std::io::stdout().flush().expect("somebody listens");
-    std::future::pending::<()>().await;
+    say_whom_it_refuses(&node).await;
 }
+
+async fn say_whom_it_refuses(node: &Node) {
+    let mut events = node.events().subscribe();
+    while let Some(notice) = events.next().await {
+        if let Notice::Event(Event::PeerRefused { reason, .. }) = notice {
+            println!("{REFUSED}{reason}");
+        }
+    }
+}
+
+const REFUSED: &str = "refused: ";
 
 const PEMS: [&str; 3] = ["ARCHIPELAGO_TEST_CA", "ARCHIPELAGO_TEST_CERTIFICATE", "ARCHIPELAGO_TEST_KEY"];

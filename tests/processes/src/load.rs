@@ -38,6 +38,8 @@ pub struct Book {
     pub ledger: Ledger,
     /// The transfers, all of them done in the end.
     pub transfers: u64,
+    /// How long the longest call took, answered or not.
+    pub slowest: Duration,
 }
 
 impl Load {
@@ -67,6 +69,7 @@ impl Load {
             assert!(book.ledger.acknowledged() > 10 && book.transfers > 0, "there was load: {book:?}");
             all.ledger.add(&book.ledger);
             all.transfers += book.transfers;
+            all.slowest = all.slowest.max(book.slowest);
         }
         all
     }
@@ -100,7 +103,10 @@ impl Caller {
     /// Nobody else visits this account: of what was acknowledged nothing is lost, and generations do not fall.
     async fn visit(&mut self, account: usize, seen: &mut (Generation, u64)) {
         self.book.ledger.attempt(account);
-        match self.account(account).send_with(Visit, self.options()).await {
+        let began = Instant::now();
+        let visited = self.account(account).send_with(Visit, self.options()).await;
+        self.took(began);
+        match visited {
             Ok(visited) => {
                 let now = (visited.stamp.generation, visited.visits);
                 assert!(now.0 >= seen.0 && now.1 > seen.1, "{account} answered {now:?} after {seen:?}");
@@ -126,11 +132,14 @@ impl Caller {
         }
     }
 
-    async fn post(&self, account: usize, number: u64, amount: i64) {
+    async fn post(&mut self, account: usize, number: u64, amount: i64) {
         let until = Instant::now() + LONGEST_POST;
         loop {
             let post = Post { caller: self.number, number, amount };
-            match self.account(account).send_with(post, self.options()).await {
+            let began = Instant::now();
+            let posted = self.account(account).send_with(post, self.options()).await;
+            self.took(began);
+            match posted {
                 Ok(_) => return,
                 Err(error) => self.failed(&error),
             }
@@ -143,6 +152,10 @@ impl Caller {
         self.node.actor(account.to_string())
     }
 
+    fn took(&mut self, began: Instant) {
+        self.book.slowest = self.book.slowest.max(began.elapsed());
+    }
+
     fn failed(&self, error: &CallError) {
         assert!(self.calls == Calls::MayFail, "a call failed: {error}");
     }
@@ -150,10 +163,13 @@ impl Caller {
     fn options(&self) -> CallOptions {
         CallOptions::new().timeout(match self.calls {
             Calls::AllAnswered => Duration::from_secs(20),
-            Calls::MayFail => Duration::from_secs(3),
+            Calls::MayFail => CALL_LIMIT,
         })
     }
 }
+
+/// How long a call may take that may fail.
+pub const CALL_LIMIT: Duration = Duration::from_secs(3);
 
 const CALLERS: u8 = 8;
 /// So that callers, members and the store have room on two cores.

@@ -46,7 +46,22 @@ impl MemberProcess {
     ///
     /// If it does not.
     pub fn start(path: &str, settings: &[(String, String)], folder: &Path) -> Self {
+        Self::start_in(&[], path, settings, folder)
+    }
+
+    /// The same, with these variables in its environment.
+    ///
+    /// # Panics
+    ///
+    /// If it does not serve.
+    pub fn start_in(
+        environment: &[(String, String)],
+        path: &str,
+        settings: &[(String, String)],
+        folder: &Path,
+    ) -> Self {
         let mut process = Command::new(path)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .arg(folder)
             .args(settings.iter().map(|(key, value)| format!("{key}={value}")))
             .stdin(Stdio::piped())

@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use archipelago_test_servers::program;
 use rustix::fd::AsFd;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -43,7 +44,7 @@ impl Network {
             Err(why) => {
                 let in_ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
                 assert!(!in_ci, "partitions are required in CI, but there are no network namespaces: {why}");
-                eprintln!("SKIPPED: no network namespaces: {why}; needs root and iproute2");
+                program::skip("network", &format!("no network namespaces: {why}; needs root and iproute2"));
                 None
             }
         }

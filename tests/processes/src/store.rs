@@ -12,7 +12,7 @@ use crate::member::Settings;
 
 /// A real store of one server that may be hurt.
 pub enum Store {
-    /// etcd, a 3.4 where there is one.
+    /// etcd 3.4.
     Etcd(EtcdServer),
     /// NATS JetStream, whose acknowledged writes are on disk.
     Nats(ServerProcess),

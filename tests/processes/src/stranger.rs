@@ -68,6 +68,15 @@ fn chunk_of(kind: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 ///
 /// If the node does not answer.
 pub fn greet(port: u16, hello: Hello, window: u32) -> (TcpStream, Handshake) {
+    greet_in_words(port, &Handshake::Hello(hello).encode().expect("a short hello"), window)
+}
+
+/// The same, with any bytes for a hello.
+///
+/// # Panics
+///
+/// If the node does not answer.
+pub fn greet_in_words(port: u16, words: &[u8], window: u32) -> (TcpStream, Handshake) {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).expect("the node listens");
     socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket has a limit");
     let mut preamble = b"\xa7rchip\x01\x00".to_vec();
@@ -75,8 +84,7 @@ pub fn greet(port: u16, hello: Hello, window: u32) -> (TcpStream, Handshake) {
         preamble.extend(number.to_le_bytes());
     }
     socket.write_all(&preamble).expect("the node reads");
-    let words = Handshake::Hello(hello).encode().expect("a short hello");
-    socket.write_all(&chunk(&words)).expect("the node reads");
+    socket.write_all(&chunk(words)).expect("the node reads");
     socket.read_exact(&mut [0; 20]).expect("the node answers");
     let mut lane = BytesMut::new();
     loop {

@@ -1,4 +1,5 @@
-//! A peer that means no good, over plain TCP: it speaks the protocol, and wants to use up the node's memory.
+//! A peer of another kind, over plain TCP: one that speaks the protocol and wants to use up the node's memory, and one that
+//! speaks another version of it.
 #![expect(
     clippy::unwrap_used,
     clippy::disallowed_methods,
@@ -13,12 +14,12 @@ use std::time::Duration;
 
 use archipelago_embedded::EmbeddedStore;
 use archipelago_process_tests::{
-    CONTROL, DATA, Note, Scribe, chunk, data_port, greet, hello, node, settings,
+    CONTROL, DATA, Note, Scribe, chunk, data_port, event, greet, greet_in_words, hello, node, settings,
 };
 use archipelago_protocol::identity::Generation;
 use archipelago_protocol::link::{Frame, FrameError, ShardRef, write_frame};
-use archipelago_protocol::peer::Handshake;
-use archipelago_runtime::Node;
+use archipelago_protocol::peer::{Handshake, Hello, Refusal, RefusalReason, Versions};
+use archipelago_runtime::{Event, Node};
 use bytes::BytesMut;
 
 const MIB: usize = 1 << 20;
@@ -124,5 +125,76 @@ async fn settles_of_unknown_shards_end_the_connection() {
     };
     let (taken, reason) = away(move || flood(port, 8 * MIB, settle)).await;
     assert!(reason.contains("no kind has number"), "after {taken} bytes: {reason}");
+    serves(node).await;
+}
+
+// ---- other versions ----
+
+/// What a node answers a peer of these versions.
+async fn answer_to(node: &Node, oldest: u16, newest: u16) -> Handshake {
+    let port = node.address().port();
+    let versions = Versions { oldest, newest };
+    away(move || {
+        let hello = Hello { versions, ..hello(8, "archipelago", 1, DATA) };
+        greet(data_port(port), hello, 4_096).1
+    })
+    .await
+}
+
+/// What the node itself says about the last one that it refused.
+async fn refused(node: &Node, answer: impl Future<Output = Handshake>) -> (Refusal, String) {
+    let mut events = node.events().subscribe();
+    let refusal = match answer.await {
+        Handshake::Refusal(refusal) => refusal,
+        words => panic!("{words:?}"),
+    };
+    let said = event(&mut events, |event| match event {
+        Event::PeerRefused { reason, .. } => Some(reason),
+        _ => None,
+    });
+    (refusal, said.await)
+}
+
+#[actix::test]
+async fn a_peer_that_speaks_our_version_among_others_is_let_in_with_it() {
+    for (oldest, newest) in [(1, 9), (0, 1), (1, 1)] {
+        // To one and the same node the second would come as a race with the first.
+        let node = host().await;
+        let answer = answer_to(&node, oldest, newest).await;
+        let Handshake::Welcome(welcome) = answer else { panic!("{oldest} to {newest}: {answer:?}") };
+        assert_eq!(welcome.version, 1, "{oldest} to {newest}");
+        serves(node).await;
+    }
+}
+
+#[actix::test]
+async fn a_peer_of_newer_or_older_versions_only_is_refused_with_a_reason_on_both_sides() {
+    let node = host().await;
+    for (oldest, newest) in [(2, 9), (0, 0)] {
+        let (told, said) = refused(&node, answer_to(&node, oldest, newest)).await;
+        assert_eq!(told.reason, RefusalReason::Version, "{told}");
+        for text in [told.text.as_str(), &said] {
+            let both = text.contains("1 to 1") && text.contains(&format!("{oldest} to {newest}"));
+            assert!(both, "{text}");
+        }
+    }
+    serves(node).await;
+}
+
+/// Of what a later version says, only that it is one can be read.
+#[actix::test]
+async fn a_peer_with_another_handshake_is_refused_with_a_reason_on_both_sides() {
+    let node = host().await;
+    let port = node.address().port();
+    let answer = away(move || {
+        let mut words = Handshake::Hello(hello(8, "archipelago", 1, CONTROL)).encode().unwrap().to_vec();
+        words[4..6].copy_from_slice(&2_u16.to_le_bytes());
+        greet_in_words(port, &words, 4_096).1
+    });
+    let (told, said) = refused(&node, answer).await;
+    assert_eq!(told.reason, RefusalReason::Version, "{told}");
+    for text in [told.text.as_str(), &said] {
+        assert!(text.contains("handshake format 2") && text.contains("reads format 1"), "{text}");
+    }
     serves(node).await;
 }

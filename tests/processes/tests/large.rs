@@ -6,15 +6,15 @@
 )]
 
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use archipelago::prelude::*;
 use archipelago_embedded::EmbeddedStore;
-use archipelago_process_tests::{Echo, LongNote, Note, Notes, Scribe, Stranger, node, settings};
+use archipelago_process_tests::{Echo, LongNote, Note, Notes, Scribe, Stranger, event, node, settings};
 use archipelago_protocol::identity::{ActorId, CorrelationId, Generation};
 use archipelago_protocol::link::{Asked, Frame, Head, KeyText, Overflow, ShardRef, Told};
 use archipelago_protocol::message::{CallChain, Codec, MessageFlags};
-use archipelago_runtime::{CallOptions, Event, Node, Notice};
+use archipelago_runtime::{CallOptions, Event, Node};
 use futures_util::future::join_all;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -159,22 +159,6 @@ fn asked(numbers: (u16, u16), payload: &[u8]) -> Vec<u8> {
     let mut out = bytes::BytesMut::new();
     Asked { call: CALL, head: head(numbers), payload }.encode(&mut out);
     out.to_vec()
-}
-
-/// The first event of a kind that `find` looks for.
-async fn event<T>(events: &mut archipelago_runtime::Subscription, find: impl Fn(Event) -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        while let Some(notice) = events.try_next() {
-            if let Notice::Event(event) = notice
-                && let Some(found) = find(event)
-            {
-                return found;
-            }
-        }
-        assert!(begun.elapsed() < Duration::from_secs(20), "it did not happen");
-        actix::clock::sleep(Duration::from_millis(5)).await;
-    }
 }
 
 // ---- a lost connection ----

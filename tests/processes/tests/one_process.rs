@@ -16,6 +16,7 @@ use archipelago_process_tests::{
 use archipelago_protocol::call::{CallError, Outcome, Queue};
 use archipelago_protocol::contract::DirectoryError;
 use archipelago_protocol::identity::{Generation, Kind, NodeAddress, NodeId, OwnedKey};
+use archipelago_protocol::link::Overflow;
 use archipelago_protocol::message::Codec;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::{CallOptions, Event, Location, Locator, Node, Notice, Place};
@@ -82,6 +83,9 @@ async fn the_handler_sees_how_much_time_its_caller_has_left() {
 async fn a_local_only_message_fails_instead_of_leaving_its_node() {
     let (here, there) = two().await;
     assert_eq!(there.actor::<Scribe>("e").send(Secret).await, Err(CallError::NotLocal));
+    let (untyped, name) =
+        (there.actor_ref("Scribe", "e"), <Secret as archipelago_runtime::RemoteMessage>::NAME);
+    assert_eq!(untyped.send_encoded(name, Codec::Json, "null").await, Err(CallError::NotLocal));
     assert_eq!(here.actor::<Scribe>("e").send(Secret).await, Ok(7));
     stop([there, here]).await;
 }
@@ -195,6 +199,40 @@ async fn a_full_lane_refuses_with_its_bound() {
     scribe.send_with(Note(2), within(5_000)).await.unwrap();
     let bound = 64 << 10;
     assert_eq!(full.get(), Some(&Some(CallError::Overloaded { queue: Queue::Lane, bound })));
+    stop([there, here]).await;
+}
+
+/// Asks wait within once more the bound, behind everything before them; tells are refused meanwhile.
+///
+/// Proves: R124, R433
+#[actix::test]
+async fn a_full_lane_that_waits_takes_asks_for_as_much_again_and_no_tells() {
+    let store = Arc::new(EmbeddedStore::default());
+    let here = node(&store).actor::<Scribe>().start().await.unwrap();
+    let bound = 64_u32 << 10;
+    let mut waits = settings();
+    (waits.remote.lane_bytes, waits.remote.overflow) = (bound as usize, Overflow::Wait);
+    let there = node(&store).settings(waits).remote_actor::<Scribe>().start().await.unwrap();
+    let scribe = there.actor::<Scribe>("k");
+    scribe.send(Note(1)).await.unwrap();
+    let (sender, (told, filled)) = (scribe.clone(), futures_channel::oneshot::channel());
+    // On the arbiter itself nothing is written while this runs.
+    there
+        .spawn_beside(&scribe, move || async move {
+            let ask = |_| sender.send_with(Echo(vec![0; 4_000]), within(20_000));
+            let before: Vec<_> = (0..20).map(ask).collect();
+            let tell = sender.tell(Note(2));
+            let answers = join_all(before.into_iter().chain((0..80).map(ask))).await;
+            drop(told.send((tell, answers)));
+        })
+        .unwrap();
+    let (tell, answers) = filled.await.unwrap();
+    let full = CallError::Overloaded { queue: Queue::Lane, bound };
+    assert_eq!(tell, Err(full.clone()), "20 asks of 4,000 bytes are more than the bound");
+    let taken = answers.iter().take_while(|answer| answer.is_ok()).count();
+    assert!((20..=32).contains(&taken), "{taken} asks of 4,000 bytes in {} bytes", 2 * bound);
+    assert!(answers[taken..].iter().all(|answer| *answer == Err(full.clone())), "the rest is refused");
+    assert_eq!(scribe.send(Notes).await, Ok(vec![1]), "a refused tell never arrives");
     stop([there, here]).await;
 }
 

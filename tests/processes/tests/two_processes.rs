@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use actix::Actor;
 use archipelago_process_tests::{
-    Clerk, Desk, Echo, Host, Note, Notes, Orders, Papers, PassOn, Road, Scribe, Sleep, caller, client,
+    Clerk, Desk, Echo, Host, LongNote, Note, Notes, Orders, Papers, PassOn, Road, Scribe, Sleep, caller,
+    client, event,
 };
 use archipelago_protocol::call::{CallError, Outcome};
-use archipelago_protocol::identity::ActorPath;
-use archipelago_runtime::{CallOptions, Event, NamedRef, Node, Notice};
+use archipelago_protocol::identity::{ActorPath, NodeId};
+use archipelago_runtime::{CallOptions, Event, NamedRef, Node, Subscription};
 use futures_util::future::{join, join_all};
 
 fn orders(road: Road) -> Orders {
@@ -62,6 +63,8 @@ on_every_road! {
     /// Proves: R472, R480, R481
     everything_is_delivered_once_and_in_order => everything_arrives;
     large_messages_go_beside_small_ones => large_beside_small;
+    /// A large message travels on a stream of its own, which no transport orders against its lane.
+    large_keeps_order => large_in_order;
     a_killed_peer_leaves_no_call_hanging => killed;
     a_frozen_peer_delays_no_call_past_its_deadline => frozen;
     another_namespace_is_refused_with_a_reason => other_namespace;
@@ -126,7 +129,8 @@ async fn large_beside_small(road: Road) {
     let (_host, node) = pair(road).await;
     let (large, small) = (node.actor::<Scribe>("large"), node.actor::<Scribe>("small"));
     small.send_with(Echo(vec![1]), within(10)).await.unwrap();
-    for size in [1 << 20, 60 << 20] {
+    // The second is the largest that there may be, but for what stands before it in its frame.
+    for size in [1 << 20, (64 << 20) - 1024] {
         let bytes = vec![7_u8; size];
         let sending = large.send_with(Echo(bytes), within(60));
         let beside = async {
@@ -142,6 +146,22 @@ async fn large_beside_small(road: Road) {
         assert_eq!(echoed.unwrap().len(), size);
         assert!(slowest < Duration::from_secs(5), "a small call took {slowest:?} beside {size} bytes");
     }
+    node.stop().await.unwrap();
+}
+
+async fn large_in_order(road: Road) {
+    let (_host, node) = pair(road).await;
+    let scribe = node.actor::<Scribe>("orderly");
+    assert_eq!(scribe.send_with(Note(0), within(10)).await, Ok(1));
+    scribe.tell(Note(1)).unwrap();
+    let asked = scribe.send_with(LongNote(2, vec![3; 8 << 20]), within(60));
+    let behind: Vec<_> = (3..20).map(|n| scribe.send_with(Note(n), within(60))).collect();
+    scribe.tell(LongNote(20, vec![4; 2 << 20])).unwrap();
+    (21..40).for_each(|n| scribe.tell(Note(n)).unwrap());
+    let notes = scribe.send_with(Notes, within(60));
+    assert_eq!(asked.await, Ok(3));
+    join_all(behind).await.into_iter().for_each(|noted| assert!(noted.is_ok(), "{noted:?}"));
+    assert_eq!(notes.await, Ok((0..40).collect()));
     node.stop().await.unwrap();
 }
 
@@ -197,13 +217,16 @@ async fn named_killed(road: Road) {
 async fn killed(road: Road) {
     let (mut host, node) = pair(road).await;
     let scribe = node.actor::<Scribe>("mortal");
+    let mut events = node.events().subscribe();
     scribe.send_with(Echo(vec![1]), within(10)).await.unwrap();
+    let peer = connected(&mut events).await;
     let started = scribe.send_with(Sleep(60_000), within(20));
     actix::clock::sleep(Duration::from_millis(300)).await;
     host.kill();
     let lost = started.await.unwrap_err();
     assert!(matches!(lost, CallError::ConnectionLost { .. }), "{lost}");
     assert_eq!(lost.outcome(), Outcome::Unknown);
+    disconnected(&mut events, peer).await;
     let refused = scribe.send_with(Note(1), within(1)).await.unwrap_err();
     assert_eq!(refused.outcome(), Outcome::NotStarted, "{refused}");
     // Nothing can be finished towards a dead peer, and nothing has to be.
@@ -213,15 +236,17 @@ async fn killed(road: Road) {
 async fn frozen(road: Road) {
     let (host, node) = pair(road).await;
     let scribe = node.actor::<Scribe>("cold");
+    let mut events = node.events().subscribe();
     scribe.send_with(Note(1), within(10)).await.unwrap();
+    let peer = connected(&mut events).await;
     host.freeze();
     let sent = Instant::now();
     let late = scribe.send_with(Note(2), within(1)).await.unwrap_err();
     // Ended by its deadline, and not because the silence was noticed, which comes later.
     assert!(matches!(late, CallError::Timeout { started: true }), "{late}");
     assert!(sent.elapsed() < Duration::from_secs(3), "{:?}", sent.elapsed());
-    // Long enough for the silence to be noticed and the connection to be given up.
-    actix::clock::sleep(Duration::from_secs(4)).await;
+    // The silence is noticed, and the connection given up.
+    disconnected(&mut events, peer).await;
     host.thaw();
     let thawed = Instant::now();
     loop {
@@ -230,38 +255,60 @@ async fn frozen(road: Road) {
             Err(error) => assert!(thawed.elapsed() < Duration::from_secs(20), "not back after 20 s: {error}"),
         }
     }
+    assert_eq!(connected(&mut events).await, peer, "the same node, once more");
     node.stop().await.unwrap();
+}
+
+/// The peer to which a connection stands now.
+async fn connected(events: &mut Subscription) -> NodeId {
+    event(events, |event| match event {
+        Event::PeerConnected { node } => Some(node),
+        _ => None,
+    })
+    .await
+}
+
+/// Waits until the connection to `peer` is gone; the event says why.
+async fn disconnected(events: &mut Subscription, peer: NodeId) {
+    let reason = event(events, |event| match event {
+        Event::PeerDisconnected { node, reason } if node == peer => Some(reason),
+        _ => None,
+    })
+    .await;
+    assert!(!reason.is_empty());
 }
 
 async fn other_namespace(road: Road) {
     let orders = Orders { namespace: "elsewhere".to_owned(), ..orders(road) };
     let host = host(&orders);
-    let reason = refusal(road, &orders.papers, &host).await;
-    assert!(reason.contains("namespace") && reason.contains("elsewhere"), "{reason}");
+    for reason in refusal(road, &orders.papers, &host).await {
+        assert!(reason.contains("namespace") && reason.contains("elsewhere"), "{reason}");
+        assert!(reason.contains("default"), "{reason}");
+    }
 }
 
 async fn strangers(road: Road) {
     let orders = orders(road);
     let host = host(&orders);
-    let reason = refusal(road, &Papers::new(), &host).await;
-    assert!(reason.contains("authority") || reason.contains("certificate"), "{reason}");
+    for reason in refusal(road, &Papers::new(), &host).await {
+        assert!(reason.contains("authority") || reason.contains("certificate"), "{reason}");
+    }
 }
 
-/// Why a node that calls the host is not let in; its calls fail, and nothing is started.
-async fn refusal(road: Road, papers: &Papers, host: &Host) -> String {
+/// Why a node that calls the host is not let in, as that node and as the host says it; its calls fail, and nothing is
+/// started.
+async fn refusal(road: Road, papers: &Papers, host: &Host) -> [String; 2] {
     let node = caller(road, papers, host.address.clone(), |_| {}).await.unwrap();
     let mut events = node.events().subscribe();
     let refused = node.actor::<Scribe>("nobody").send_with(Note(1), within(2)).await.unwrap_err();
     assert_eq!(refused.outcome(), Outcome::NotStarted, "{refused}");
-    let reason = loop {
-        match events.try_next() {
-            Some(Notice::Event(Event::PeerRefused { reason, .. })) => break reason,
-            Some(_) => {}
-            None => panic!("no event says why"),
-        }
-    };
+    let reason = event(&mut events, |event| match event {
+        Event::PeerRefused { reason, .. } => Some(reason),
+        _ => None,
+    });
+    let reasons = [reason.await, host.refusal()];
     node.stop().await.unwrap();
-    reason
+    reasons
 }
 
 async fn garbage(road: Road) {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! That makes one `#[test]` per rule of [`Transport`](archipelago_protocol::contract::Transport), each named like its
-//! rule, and two more for what the layer above relies on. Each runs on a thread of its own, in a current-thread runtime
+//! rule. Each runs on a thread of its own, in a current-thread runtime
 //! with a `LocalSet`, and has a time limit: a rule that hangs fails with its name. The expression is evaluated once per
 //! rule, inside that runtime. A transport that lives on tokio's clock alone says
 //! `transport_conformance!(Clock::Virtual, MemoryTestbed::new())` and waits for nothing.

@@ -5,6 +5,10 @@ use std::time::Duration;
 use archipelago_protocol::contract::TransportError;
 
 /// The settings of a [`QuicTransport`](crate::QuicTransport). Both sides of a connection should have the same.
+///
+/// What is measured is said so, with what came out; the rest are bounds on memory and on waiting, not tuning. The congestion
+/// controller is quinn's default, CUBIC, which shares a path with others as TCP does, and cannot be chosen: BBR, which quinn
+/// calls experimental, was not measured. Datagrams are off, since nothing uses them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuicSettings {
     /// How long somebody who dials may take until he has proven himself. 5 s: a handshake takes two round trips, so
@@ -22,7 +26,8 @@ pub struct QuicSettings {
     /// How many bytes one stream, or the lane, may carry that its reader has not read. 1 MiB: ten times what 1024 calls
     /// of 100 bytes need, and 10 MB/s per stream at 100 ms round trip.
     pub stream_window: u32,
-    /// How many streams beside the lane the other side may have open. 64.
+    /// How many streams beside the lane the other side may have open. 64, a bound: each is one message larger than a frame,
+    /// and with the lane they hold 65 windows of memory at most; more large messages wait for their turn.
     pub max_streams: u16,
     /// The largest UDP payload that is tried. 6,550: a batch of ten (quinn's largest) must stay under the 64 KB that
     /// one `sendmsg` takes, or the batch fails and the packet size collapses. Discovery finds what the path carries.
@@ -38,9 +43,10 @@ pub struct QuicSettings {
     /// one). 0: with 2, 10 and 40 the CPU time of the same calls stayed within the noise, and acknowledging less often
     /// finds losses later.
     pub ack_every: u32,
-    /// How many strangers may be shaking hands at one time; more are turned away until one is done. 256.
+    /// How many strangers may be shaking hands at one time; more are turned away until one is done. 256, a bound: the nodes
+    /// of a cluster of some hundred may all come back at once, and a flood of strangers holds no more memory than that.
     pub max_handshakes: usize,
-    /// How many connections, or failures to connect, wait for `accept`. 64.
+    /// How many connections, or failures to connect, wait for `accept`. 64, a bound: for moments in which the arbiter is busy.
     pub accept_queue: usize,
 }
 

@@ -1,7 +1,7 @@
 //! What the tests cite: the lines that begin with [`MARK`] in the comment above a test.
 //!
-//! A citation counts in a file of tests, benches, examples, conformance suites or the simulator, and elsewhere
-//! directly above a test. It does not count above an ignored test.
+//! A citation counts in a file of tests, examples, conformance suites or the simulator, and elsewhere
+//! directly above a test. It does not count above an ignored test, nor in a benchmark: nothing runs those for every change.
 
 use std::collections::BTreeSet;
 
@@ -79,7 +79,6 @@ fn is_test_file(file: &str) -> bool {
     let inside = |directory: &str| format!("/{file}").contains(&format!("/{directory}/"));
     let at_root = |directory: &str| file.starts_with(&format!("{directory}/"));
     inside("tests")
-        || inside("benches")
         || file.contains("/conformance/")
         || file.ends_with("/tests.rs")
         || at_root("examples")
@@ -185,11 +184,11 @@ mod tests {
         let elsewhere = read("core/x/src/lib.rs", text);
         assert!(elsewhere.cited.is_empty());
         assert_eq!(elsewhere.idle, ["core/x/src/lib.rs:1"]);
+        assert_eq!(read("benches/local/src/main.rs", text).idle, ["benches/local/src/main.rs:1"]);
         for file in [
             "tests/a.rs",
             "core/x/tests/a.rs",
             "core/x/src/foo/tests.rs",
-            "benches/local/src/main.rs",
             "examples/bank.rs",
             "backends/conformance/src/lease.rs",
             "sim/src/check.rs",

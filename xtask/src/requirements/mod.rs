@@ -4,6 +4,7 @@
 //! that is cited and does not exist is an error; a statement that nobody cites is only told, unless `--min` asks
 //! for more.
 
+mod broken;
 mod citations;
 mod spec;
 
@@ -52,6 +53,8 @@ pub(crate) fn step(workspace: &Workspace) -> Outcome {
 struct Coverage {
     spec: Spec,
     citations: Citations,
+    /// What the page tells of lines broken on purpose that is not so any more.
+    stale: Vec<String>,
 }
 
 impl Coverage {
@@ -59,11 +62,11 @@ impl Coverage {
         let page = root.join("docs/requirements.md");
         let text =
             std::fs::read_to_string(&page).map_err(|e| format!("cannot read {}: {e}", page.display()))?;
-        let mut citations = Citations::default();
-        for Source { path, text } in sources::read(root)? {
-            citations.read(&path.to_string_lossy().replace('\\', "/"), &text);
+        let (mut citations, sources) = (Citations::default(), sources::read(root)?);
+        for Source { path, text } in &sources {
+            citations.read(&path.to_string_lossy().replace('\\', "/"), text);
         }
-        Ok(Self { spec: Spec::parse(&text)?, citations })
+        Ok(Self { spec: Spec::parse(&text)?, citations, stale: broken::stale(&text, &sources) })
     }
 
     fn cited(&self) -> BTreeSet<u32> {
@@ -84,7 +87,7 @@ impl Coverage {
             let but = if stated.contains(number) { cited } else { Some("not stated") };
             but.map(|but| format!("R{number} is void, but {but}"))
         });
-        unknown.chain(unreadable).chain(void).collect()
+        unknown.chain(unreadable).chain(void).chain(self.stale.iter().cloned()).collect()
     }
 
     fn headline(&self) -> String {
@@ -124,7 +127,7 @@ mod tests {
     fn coverage(file: &str, text: &str) -> Coverage {
         let mut citations = Citations::default();
         citations.read(file, &text.replace("CITES", citations::MARK));
-        Coverage { spec: Spec::parse(PAGE).unwrap(), citations }
+        Coverage { spec: Spec::parse(PAGE).unwrap(), citations, stale: Vec::new() }
     }
 
     #[test]

@@ -1,59 +1,39 @@
 //! Older servers, as Debian has them: for the tests of what they can do and of what is refused.
 //!
-//! They are unpacked below `target/debian`, nothing is installed. Where there is no apt, or it has other versions, the
-//! tests that want them say that they were skipped; no run fails for it.
+//! They are unpacked below `target/debian`, nothing is installed. Where there is no apt, or it has other versions, they are
+//! not there, which fails a run that requires them.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use super::started;
+use super::{named, started};
 use crate::workspace::Workspace;
 
 /// A server program of a Debian package.
-struct Older {
-    variable: &'static str,
+pub(super) struct Older {
+    pub(super) name: &'static str,
     package: &'static str,
     program: &'static str,
     /// One of these must be in what it says about its version.
     versions: &'static [&'static str],
 }
 
-const OLDER: [Older; 2] = [
+pub(super) const OLDER: [Older; 2] = [
+    Older { name: "etcd34", package: "etcd-server", program: "usr/bin/etcd", versions: &[" 3.4."] },
     Older {
-        variable: "ARCHIPELAGO_TEST_ETCD34_BIN",
-        package: "etcd-server",
-        program: "usr/bin/etcd",
-        versions: &[" 3.4."],
-    },
-    Older {
-        variable: "ARCHIPELAGO_TEST_NATS_OLD_BIN",
+        name: "nats_old",
         package: "nats-server",
         program: "usr/sbin/nats-server",
         versions: &["v2.9.", "v2.10."],
     },
 ];
 
-/// Gets what can be got, and says what each is.
-pub(super) fn prepare(workspace: &mut Workspace) -> Vec<String> {
-    let mut found = Vec::new();
-    for older in &OLDER {
-        if std::env::var_os(older.variable).is_some() {
-            continue;
-        }
-        match older.get(workspace) {
-            Ok((program, version)) => {
-                println!("{} of Debian: {version}", older.package);
-                workspace.set(older.variable, program);
-                found.push(format!("{} of Debian: {version}", older.package));
-            }
-            Err(why) => println!("{} of Debian: not there: {why}", older.package),
-        }
-    }
-    found
-}
-
 impl Older {
-    fn get(&self, workspace: &Workspace) -> Result<(PathBuf, String), String> {
+    /// The program and its version: the one that was named, or unpacked from the package.
+    pub(super) fn get(&self, workspace: &Workspace) -> Result<(PathBuf, String), String> {
+        if let Some(named) = named(workspace, self.name) {
+            return named;
+        }
         let folder = workspace.target().join("debian").join(self.package);
         let program = folder.join(self.program);
         let found = started(workspace, &program).map_or_else(

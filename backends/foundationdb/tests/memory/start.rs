@@ -17,14 +17,18 @@ async fn refused(
 }
 
 #[test]
-fn a_database_that_does_not_answer_is_unreachable_in_time() {
+fn a_database_that_does_not_answer_is_unreachable_in_time_and_said_to_be_where_it_should() {
     run(|timer| async move {
-        let opened = FoundationDbStore::open(Arc::new(Silent), &settings(), Arc::new(timer.clone())).await;
-        let error = opened.err().expect("is refused");
-        assert_eq!(
-            error.to_string(),
-            "no FoundationDB within 5000ms: FoundationDB gave no answer within 2000ms"
+        let file = std::env::temp_dir().join(format!("archipelago-fdb-{}.cluster", std::process::id()));
+        std::fs::write(&file, "test:test@10.0.0.1:4500\n").unwrap();
+        let config = FoundationDbConfig { cluster_file: Some(file.clone()), ..settings() };
+        let opened = FoundationDbStore::open(Arc::new(Silent), &config, Arc::new(timer.clone())).await;
+        std::fs::remove_file(&file).unwrap();
+        let expected = format!(
+            "no FoundationDB at 10.0.0.1:4500 (cluster file {}) within 5000ms: FoundationDB gave no answer within 2000ms",
+            file.display()
         );
+        assert_eq!(opened.err().expect("is refused").to_string(), expected);
     });
 }
 

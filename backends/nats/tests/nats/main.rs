@@ -8,6 +8,7 @@ mod control_plane;
 mod directory;
 mod history;
 mod idle;
+mod layout;
 mod outages;
 mod proxy;
 mod rig;

@@ -249,7 +249,7 @@ mod tests {
         assert!(!life.may_start(PLAIN, Interleave::Always, MANY));
     }
 
-    /// Proves: R262
+    /// Proves: R262, C16
     #[test]
     fn one_job_at_a_time_by_default() {
         let mut life = valid();
@@ -287,7 +287,7 @@ mod tests {
         assert!(valid().may_start(PLAIN, Interleave::Always, 0), "one may always run");
     }
 
-    /// Proves: R264, R78, R318, R317
+    /// Proves: R264, R78, R318, R317, C17
     #[test]
     fn a_quiet_message_is_noted_but_does_not_keep_alive() {
         let mut life = valid();

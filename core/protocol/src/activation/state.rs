@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use ActivationState::{Activating, Creating, Deactivating, Invalid, Valid};
 
-    /// Proves: R243-R249, R252, R254
+    /// Proves: R243-R249, R252, R254, C19
     #[test]
     fn exactly_six_steps_are_legal() {
         let legal = [

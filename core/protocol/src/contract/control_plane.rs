@@ -27,11 +27,13 @@ use crate::datacenter::{DataCenterId, DataCenterInfo, DataCenterRecord, DataCent
 /// - *set_state_is_idempotent*: asking again for a state already reached succeeds and writes nothing.
 /// - *stale_leader_is_refused*: a writer whose epoch is smaller than the record's changes nothing, whatever it saw.
 /// - *record_cas_is_exclusive*: of concurrent writes over one version one is applied.
+/// - *registrations_race_to_the_greatest_epoch*: leaders that register at once leave one record, of the greatest epoch.
 ///
 /// Reading:
 /// - *list_active_holds_the_active_only*: registered, draining and inactive datacenters are not listed.
 /// - *list_active_excludes_ended_leases*: nor those whose record has stood still for its lease, as counted by the caller's
 ///   own clock while the control plane answered; the wall time in the record decides nothing.
+/// - *an_outage_ends_no_lease*: while the control plane does not answer, nobody's lease runs.
 /// - *list_active_is_sorted_by_version*.
 /// - *control_plane_watch_starts_with_a_snapshot*, *control_plane_watch_misses_nothing*,
 ///   *control_plane_watch_resumes*, *control_plane_watch_survives_compaction*: a snapshot at revision r, then every change

@@ -22,6 +22,11 @@ use crate::session::{Beat, EndReason, LeaseAnswer, LeaseSeen, LeaseVersion, Sess
 /// - *revoked_stops_beats*: after a revocation no beat is applied.
 /// - *close_is_immediate*: after a close is answered, others may claim the session's keys without waiting.
 /// - *a_silent_stop_frees_its_keys_after_the_wait*: without a close they wait until an observer has ended the session.
+/// - *session_end_is_judged_on_the_observers_clock*: whoever ends sessions ends none that beats, and a silent one only after
+///   the whole wait on its own clock.
+/// - *a_farewell_needs_no_wait*: a node that takes its leave is gone at once, from listings as well.
+/// - *a_vanished_lease_is_waited_for_like_a_silent_one*: a lease that the engine deleted is ended only after its absence was
+///   written down and stood still.
 /// - *pin_writes_absence_down*: pinning an absent lease gives it a version; pinning a present one changes nothing.
 /// - *sessions_lists_the_announced*: a node is listed from its announcement until its session has ended.
 ///
@@ -29,6 +34,14 @@ use crate::session::{Beat, EndReason, LeaseAnswer, LeaseSeen, LeaseVersion, Sess
 /// - *claim_is_exclusive*: of any number of concurrent claims of a free key one is placed.
 /// - *claim_needs_an_ended_owner*: a key whose owner's session has not ended is never taken, not even if the
 ///   lease record is missing.
+/// - *every_race_has_one_winner*, *every_takeover_has_one_winner*: however often a key comes free, or its owner's session
+///   ends, one of those who want it gets it, and the others are told who.
+/// - *a_race_with_the_owner_leaves_one_owner*: so it is where the owner hands over or releases meanwhile, and whoever it is
+///   knows.
+/// - *claim_tells_placed_from_raced*: whoever saw the owner is told `AlreadyPlaced`, whoever saw nothing or another `Raced`.
+/// - *claim_refuses_a_lost_session*: where the store checks guards, a session that is over is told `SessionLost`. Nothing
+///   depends on it.
+/// - *a_claim_answered_late_grants_nothing*: a claim whose answer never came grants nothing, whenever it lands.
 /// - *claim_recasts_its_own*: a claim that finds the claimer's own session in the record writes it anew, with a new
 ///   generation; nothing is adopted by reading.
 /// - *generation_grows*, *generation_grows_across_deletes*: every placement of a key has a greater generation than all
@@ -37,8 +50,13 @@ use crate::session::{Beat, EndReason, LeaseAnswer, LeaseSeen, LeaseVersion, Sess
 ///   writes only over the generation that the caller owns.
 /// - *reassert_keeps_the_tenure*: same owner, new generation, same `since`.
 /// - *lookup_hides_the_ended*: no lookup reports an owner whose session has ended.
+/// - *listings_by_node_and_kind*: owner records are listed by node and by kind, as they stand.
+/// - *listing_shows_no_former_owner*: what a node once owned is not in its listing.
+/// - *ownership_is_linearizable*: claims, hand-overs, releases and lookups are in one order that everybody could have seen.
 /// - *evict_needs_an_ended_session*, *evict_spares_newer_records*: evicting removes only records of an ended
 ///   session, each at the version listed.
+/// - *eviction_spares_claims_that_go_on*: what others claim meanwhile stays.
+/// - *collect_waits_for_the_last_record*: an ended lease is collected only after its last owner record is gone.
 /// - *cancel_safe*: a dropped future may or may not have written, now or later; it corrupts nothing.
 ///
 /// Partitions of ranges:
@@ -47,6 +65,8 @@ use crate::session::{Beat, EndReason, LeaseAnswer, LeaseSeen, LeaseVersion, Sess
 /// - *range_claim_retires_what_nobody_owns*: parents without an owner, or whose owner has ended, are retired by the claim.
 /// - *children_have_greater_generations*: a partition has a greater generation than each of its parents ever had: what is
 ///   fenced by generations stays fenced when the key of an actor comes into another partition.
+/// - *children_and_parent_are_never_owned_together*: however their claims race, nobody is placed on a child before the parent
+///   is retired.
 /// - *ranges_are_claimed_with_their_parents*: a plain claim of a partition is refused.
 /// - *retire_names_its_generation*: only the generation that the caller owns is retired.
 /// - *retired_is_final*: a retired partition is never claimed, released, handed over or reasserted again.
@@ -60,6 +80,8 @@ use crate::session::{Beat, EndReason, LeaseAnswer, LeaseSeen, LeaseVersion, Sess
 /// - *watch_starts_with_a_snapshot*, *watch_misses_nothing*, *watch_resumes_from_a_revision*,
 ///   *watch_survives_compaction*: a snapshot at revision r, then every change after r, in order, at least once; a
 ///   broken or compacted watch re-snapshots and emits the difference.
+/// - *watch_of_a_node_follows_its_records*: of a node's own records, those it gets come and those it loses go.
+/// - *watch_tells_who_joined_and_left*: a node joins with its announcement, and leaves when its session ends or is closed.
 ///
 /// It need not be fair, nor show a write to listings and watches at once, nor judge any session by itself: the
 /// machines of [`crate::session`] do.

@@ -27,6 +27,8 @@ use crate::ranges::RangeTable;
 ///   ([`RangeTable::succeed`]).
 /// - *split_waits_for_retired_parents*: nor one that divides, merges or makes independent a partition whose parents have
 ///   not been retired.
+/// - *a_split_hands_the_keys_to_the_children*: with both, a split goes through: its children are claimed after the parent's
+///   owner has stopped and retired it, and a dead owner does not stop them.
 /// - *table_watch_starts_with_the_current_table*: the first item is the table as it stands, or none.
 /// - *table_watch_tells_every_table*, *table_watch_survives_compaction*: then every later table, in order, at least once;
 ///   after a break the newest one.

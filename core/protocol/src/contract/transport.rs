@@ -32,12 +32,17 @@ use crate::identity::NodeAddress;
 ///   [`Lost`](TransportError::Lost) within the endpoint's silence limit, also if nothing is being sent.
 /// - *streams_stand_beside*: a stream delivers what was sent on it, whole and in order, or its reader gets an error; and
 ///   while it carries a large transfer the lane goes on.
+/// - *messages_of_every_size*: messages from 0 bytes to 1 MiB come out as they were put in, however they are cut, on lanes and
+///   streams.
+/// - *large_stream*: so does a stream of 64 MiB.
 /// - *garbage_is_refused*: bytes that are not of this transport end that one connection with a reason; the endpoint goes on.
 /// - *slow_dialers_block_nobody*: a client that connects and says nothing delays nobody else and is dropped in time.
 /// - *cancel_safe*: dropping the future of `accept`, `dial`, `open` or `next` loses no connection and no stream that was
 ///   handed out, and corrupts nothing.
 ///
-/// It need not resume anything over a new connection, nor order a stream against the lane.
+/// It need not resume anything over a new connection, nor order a stream against the lane: that a large message keeps its
+/// place among the others to its actor (`large_keeps_order`) is the work of the nodes, tested over every transport in
+/// `tests/processes/tests/two_processes.rs`.
 #[async_trait]
 pub trait Transport: Send + Sync + 'static {
     /// Its name, as in the configuration.

@@ -72,6 +72,14 @@ impl<K: Ord + Clone, P: Copy, M> Standings<K, P, M> {
         self.known.get(key).filter(|known| now < known.until).map(|known| known.whither)
     }
 
+    /// A message goes to an actor whose place is known, by a way that is open: the place stays known for another `life`.
+    pub fn use_again(&mut self, now: Millis, key: &K, life: Millis) {
+        let known = self.known.get_mut(key).filter(|known| now < known.until);
+        if let Some(known) = known {
+            known.until = known.until.max(now + life);
+        }
+    }
+
     /// Whether messages to this actor wait.
     pub fn is_sought(&self, key: &K) -> bool {
         self.seeking.contains_key(key)
@@ -190,6 +198,16 @@ mod tests {
         (2..5).for_each(|key| assert_eq!(all.keep(&key, 0), Keep::Seek));
         assert_eq!(all.keep(&5, 0), Keep::Full(0));
         assert_eq!(all.waiting(), 6);
+    }
+
+    #[test]
+    fn a_place_that_is_used_stays_known_and_one_that_is_over_does_not_come_back() {
+        let mut all = fresh();
+        all.settled(&1, Whither::Abroad(7), Millis(100));
+        all.use_again(Millis(90), &1, Millis(100));
+        assert_eq!(all.whither(Millis(189), &1), Some(Whither::Abroad(7)));
+        all.use_again(Millis(190), &1, Millis(100));
+        assert_eq!(all.whither(Millis(190), &1), None);
     }
 
     #[test]

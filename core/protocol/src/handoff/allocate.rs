@@ -1,6 +1,6 @@
 //! Which node is to own which shard: the strategies of a coordinator.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -58,40 +58,46 @@ impl Allocations {
     /// The nodes that may get shards: those that are up and run the newest version that anybody does who is. While a cluster
     /// is upgraded node by node, a shard then moves to a new node once, and never back to an old one.
     pub fn targets(&self) -> Vec<NodeId> {
-        let up = || self.hosts.iter().filter(|(_, host)| host.status == MemberStatus::Up);
-        let newest = up().map(|(_, host)| &host.version).max();
-        up().filter(|(_, host)| Some(&host.version) == newest).map(|(node, _)| *node).collect()
+        targets(&self.hosts)
+    }
+
+    /// The moves that take from `leaver` what it owns, as `strategy` says; others may leave at the same time. Those that
+    /// have refused a shard get none.
+    pub fn away_from(
+        &self,
+        leaver: NodeId,
+        unwilling: &BTreeSet<NodeId>,
+        strategy: &dyn AllocateShards,
+    ) -> Vec<ShardMove> {
+        let mut now = self.clone();
+        let refused = now.hosts.iter_mut().filter(|(node, _)| unwilling.contains(node));
+        refused.filter(|(_, host)| host.status == MemberStatus::Up).for_each(|(_, host)| {
+            host.status = MemberStatus::Joining;
+        });
+        // What others give away stands in the plan as well.
+        let mut moves = strategy.rebalance(&now, now.owners.len());
+        moves.retain(|step| step.from == leaver);
+        moves
     }
 
     /// How many shards a node owns.
     pub fn count(&self, node: NodeId) -> usize {
         self.owners.values().filter(|owner| **owner == node).count()
     }
+}
 
-    /// The target that owns the fewest shards; among equals the lowest id.
-    fn least(&self) -> Option<NodeId> {
-        self.targets().into_iter().min_by_key(|node| (self.count(*node), *node))
-    }
+/// The nodes that may get shards, as [`Allocations::targets`] says.
+pub(super) fn targets(hosts: &BTreeMap<NodeId, Host>) -> Vec<NodeId> {
+    let up = hosts.iter().filter(|(_, host)| host.status == MemberStatus::Up);
+    of_the_newest(up.map(|(node, host)| (*node, &host.version)))
+}
 
-    /// The lowest shard of a node.
-    fn first_of(&self, node: NodeId) -> Option<u32> {
-        self.owners.iter().find(|(_, owner)| **owner == node).map(|(shard, _)| *shard)
-    }
-
-    /// A shard of a node that leaves, the lowest first.
-    fn leaving(&self) -> Option<(u32, NodeId)> {
-        let leaves =
-            |node| self.hosts.get(node).is_some_and(|host: &Host| host.status == MemberStatus::Leaving);
-        self.owners.iter().find(|(_, owner)| leaves(owner)).map(|(shard, owner)| (*shard, *owner))
-    }
-
-    /// The nodes that are up, targets or not.
-    fn up(&self) -> impl Iterator<Item = (NodeId, &Host)> {
-        self.hosts
-            .iter()
-            .filter(|(_, host)| host.status == MemberStatus::Up)
-            .map(|(node, host)| (*node, host))
-    }
+/// Those of the newest version among them.
+pub fn of_the_newest<T, V: Ord>(nodes: impl IntoIterator<Item = (T, V)>) -> Vec<T> {
+    let nodes: Vec<(T, V)> = nodes.into_iter().collect();
+    let newest = nodes.iter().map(|(_, version)| version).max();
+    let keep: Vec<bool> = nodes.iter().map(|(_, version)| Some(version) == newest).collect();
+    nodes.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|((node, _), _)| node).collect()
 }
 
 /// Reads the numbers of a version, `1.12.3-rc1` as 1, 12, 3; what is no number counts as none.
@@ -107,15 +113,14 @@ pub struct LeastShards;
 
 impl AllocateShards for LeastShards {
     fn allocate(&self, allocations: &Allocations) -> Option<NodeId> {
-        allocations.least()
+        Board::new(allocations).least()
     }
 
     fn rebalance(&self, allocations: &Allocations, most: usize) -> Vec<ShardMove> {
         plan(allocations, most, |now| {
             let to = now.least()?;
-            let counts = now.up().map(|(node, _)| (now.count(node), core::cmp::Reverse(node)));
-            let (count, core::cmp::Reverse(from)) = counts.max()?;
-            let uneven = count > now.count(to) + 1;
+            let from = now.up().max_by_key(|node| (now.count(*node), core::cmp::Reverse(*node)))?;
+            let uneven = now.count(from) > now.count(to) + 1;
             uneven.then_some(())?;
             Some(ShardMove { shard: now.first_of(from)?, from, to })
         })
@@ -146,8 +151,8 @@ impl AllocateShards for WeighLoad {
         let mut loads: BTreeMap<NodeId, u64> =
             allocations.hosts.iter().map(|(node, host)| (*node, host.load)).collect();
         plan(allocations, most, |now| {
-            let to = now.targets().into_iter().min_by_key(|node| (loads.get(node).copied(), *node))?;
-            let from = now.up().map(|(node, _)| node).filter(|node| now.count(*node) > 0);
+            let to = now.targets.iter().copied().min_by_key(|node| (loads.get(node).copied(), *node))?;
+            let from = now.up().filter(|node| now.count(*node) > 0);
             let from = from.max_by_key(|node| (loads.get(node).copied(), core::cmp::Reverse(*node)))?;
             let (high, low) = (*loads.get(&from)?, *loads.get(&to)?);
             let share = (high / now.count(from) as u64).max(1);
@@ -166,19 +171,66 @@ impl AllocateShards for WeighLoad {
 fn plan(
     allocations: &Allocations,
     most: usize,
-    mut next: impl FnMut(&Allocations) -> Option<ShardMove>,
+    mut next: impl FnMut(&Board<'_>) -> Option<ShardMove>,
 ) -> Vec<ShardMove> {
-    let (mut now, mut moves) = (allocations.clone(), Vec::<ShardMove>::new());
+    let (mut now, mut moves, mut moved) = (Board::new(allocations), Vec::new(), BTreeSet::new());
     while moves.len() < most {
         let away = now.leaving().and_then(|(shard, from)| Some(ShardMove { shard, from, to: now.least()? }));
         let Some(step) = away.or_else(|| next(&now)) else { break };
-        if moves.iter().any(|other| other.shard == step.shard) {
+        if !moved.insert(step.shard) {
             break;
         }
-        now.owners.insert(step.shard, step.to);
+        now.carry_out(&step);
         moves.push(step);
     }
     moves
+}
+
+/// Who owns what while a plan is made: what a step needs to know is not counted anew for each.
+struct Board<'a> {
+    hosts: &'a BTreeMap<NodeId, Host>,
+    targets: Vec<NodeId>,
+    shards: BTreeMap<NodeId, BTreeSet<u32>>,
+}
+
+impl<'a> Board<'a> {
+    fn new(allocations: &'a Allocations) -> Self {
+        let mut shards = BTreeMap::<NodeId, BTreeSet<u32>>::new();
+        for (shard, owner) in &allocations.owners {
+            shards.entry(*owner).or_default().insert(*shard);
+        }
+        Self { hosts: &allocations.hosts, targets: allocations.targets(), shards }
+    }
+
+    fn carry_out(&mut self, step: &ShardMove) {
+        self.shards.entry(step.from).or_default().remove(&step.shard);
+        self.shards.entry(step.to).or_default().insert(step.shard);
+    }
+
+    fn count(&self, node: NodeId) -> usize {
+        self.shards.get(&node).map_or(0, BTreeSet::len)
+    }
+
+    /// The target that owns the fewest shards; among equals the lowest id.
+    fn least(&self) -> Option<NodeId> {
+        self.targets.iter().copied().min_by_key(|node| (self.count(*node), *node))
+    }
+
+    /// The lowest shard of a node.
+    fn first_of(&self, node: NodeId) -> Option<u32> {
+        self.shards.get(&node)?.first().copied()
+    }
+
+    /// A shard of a node that leaves, the lowest first.
+    fn leaving(&self) -> Option<(u32, NodeId)> {
+        let leaving = self.hosts.iter().filter(|(_, host)| host.status == MemberStatus::Leaving);
+        leaving.filter_map(|(node, _)| Some((self.first_of(*node)?, *node))).min()
+    }
+
+    /// The nodes that are up, targets or not.
+    fn up(&self) -> impl Iterator<Item = NodeId> {
+        self.hosts.iter().filter(|(_, host)| host.status == MemberStatus::Up).map(|(node, _)| *node)
+    }
 }
 
 #[cfg(test)]
@@ -239,6 +291,31 @@ mod tests {
         let uneven = allocations(&[(1, loaded(10)), (2, loaded(90))], &[1, 2, 2, 2]);
         let moves = WeighLoad::default().rebalance(&uneven, 10);
         assert_eq!(moves, [ShardMove { shard: 1, from: NodeId::new(2), to: NodeId::new(1) }]);
+    }
+
+    #[test]
+    fn two_that_leave_at_once_both_hand_over_everything() {
+        let leaving = || host(MemberStatus::Leaving, "1.0.0", 0);
+        let now = allocations(&[(1, leaving()), (2, leaving()), (3, up()), (4, up())], &[1, 1, 1, 2, 2, 3]);
+        for strategy in [&LeastShards as &dyn AllocateShards, &WeighLoad::default()] {
+            for (leaver, owned) in [(1, [0, 1, 2].as_slice()), (2, &[3, 4])] {
+                let moves = now.away_from(NodeId::new(leaver), &BTreeSet::new(), strategy);
+                let shards: Vec<u32> = moves.iter().map(|step| step.shard).collect();
+                assert_eq!(shards, owned, "{strategy:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn who_has_refused_a_shard_gets_none_and_the_others_get_all() {
+        let leaving = host(MemberStatus::Leaving, "1.0.0", 0);
+        let now = allocations(&[(1, leaving), (2, up()), (3, up())], &[1, 1, 1, 1]);
+        let unwilling = BTreeSet::from([NodeId::new(2)]);
+        let moves = now.away_from(NodeId::new(1), &unwilling, &LeastShards);
+        assert_eq!(moves.len(), 4);
+        assert!(moves.iter().all(|step| step.to == NodeId::new(3)), "{moves:?}");
+        let all = BTreeSet::from([2, 3].map(NodeId::new));
+        assert_eq!(now.away_from(NodeId::new(1), &all, &LeastShards), [], "nobody is left");
     }
 
     fn any_allocations() -> impl Strategy<Value = Allocations> {

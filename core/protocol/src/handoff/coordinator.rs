@@ -4,16 +4,20 @@
 //! because owners move their shards themselves and claims are compare-and-swap. It asks owners to hand shards over as its
 //! [`AllocateShards`] says, within limits, and nodes to claim what nobody owns. Sending is left to the shell.
 //!
-//! Invariants: at most one question per shard is open; no node is asked to take a shard that is no target.
+//! Invariants: at most one question per shard is open; no node is asked to take a shard that is no target; nobody is asked to
+//! claim what has an owner.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::allocate::{AllocateShards, Allocations, Host, ShardMove};
+use self::room::Room;
+use super::allocate::{AllocateShards, Allocations, Host, ShardMove, targets};
 use super::limits::pause;
 use crate::identity::{Generation, NodeId};
 use crate::link::Hint;
 use crate::time::Millis;
+
+mod room;
 
 /// How much a coordinator asks for, and how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,6 +71,8 @@ pub struct Coordinator {
 struct Shard {
     /// The record, and whether its owner's session has ended.
     record: Option<(Hint, bool)>,
+    /// Who owned it last, if it has no record any more: it may have given it up, or its records were removed after its end.
+    left_by: Option<NodeId>,
     state: ShardState,
     /// How many orders in a row came to nothing.
     failures: u32,
@@ -172,10 +178,11 @@ impl Coordinator {
     ) -> Vec<CoordinatorAction> {
         let mut out = Vec::new();
         match event {
-            CoordinatorEvent::Hosts(hosts) => self.hosts = hosts,
+            CoordinatorEvent::Hosts(hosts) => self.on_hosts(now, hosts, strategy, &mut out),
             CoordinatorEvent::Record { shard, record, ended } => {
-                self.on_record(now, shard, record.map(|hint| (hint, ended)), strategy, &mut out);
-                self.rebalance(now, strategy, &mut out);
+                if self.on_record(now, shard, record.map(|hint| (hint, ended)), strategy, &mut out) {
+                    self.rebalance(now, strategy, &mut out);
+                }
             }
             CoordinatorEvent::Wanted(shard) => self.place(now, shard, strategy, &mut out),
             CoordinatorEvent::Done { shard, generation, moved } => {
@@ -193,7 +200,27 @@ impl Coordinator {
         self.shards.get(&shard).map_or(ShardState::Steady, |shard| shard.state)
     }
 
-    /// An owner that died with its shard leaves an orphan, which is placed at once; one that nobody has asked for is not.
+    /// Who has come may take the orphans that nobody could take before.
+    fn on_hosts(
+        &mut self,
+        now: Millis,
+        hosts: BTreeMap<NodeId, Host>,
+        strategy: &dyn AllocateShards,
+        out: &mut Vec<CoordinatorAction>,
+    ) {
+        self.hosts = hosts;
+        if targets(&self.hosts).is_empty() {
+            return;
+        }
+        let orphans = self.shards.iter().filter(|(_, shard)| shard.is_orphan(&self.hosts));
+        for number in orphans.map(|(number, _)| *number).collect::<Vec<_>>() {
+            self.place(now, number, strategy, out);
+        }
+    }
+
+    /// An owner that died with its shard leaves an orphan, which is placed at once, also if others have removed its record; a
+    /// shard that nobody has asked for, or that its owner has given up, is not. An owner that turns out to be there after all
+    /// keeps it. Answers whether anything is new.
     fn on_record(
         &mut self,
         now: Millis,
@@ -201,19 +228,28 @@ impl Coordinator {
         record: Option<(Hint, bool)>,
         strategy: &dyn AllocateShards,
         out: &mut Vec<CoordinatorAction>,
-    ) {
+    ) -> bool {
         let shard = self.shards.entry(number).or_insert(Shard::NEW);
+        let before = *shard;
         let generation = |record: Option<(Hint, bool)>| record.map(|(hint, _)| hint.generation);
         if generation(record) > generation(shard.record) {
             shard.state = ShardState::Steady;
             shard.failures = 0;
         }
+        let left_by = shard.record.map(|(hint, _)| hint.owner).or(shard.left_by);
+        shard.left_by = left_by.filter(|_| record.is_none());
         shard.record = record;
-        if record.is_some_and(|(_, ended)| ended) {
+        if shard.is_owned() && matches!(shard.state, ShardState::Placing { .. }) {
+            shard.state = ShardState::Steady;
+        }
+        let changed = *shard != before;
+        if record.is_some_and(|(_, ended)| ended) || shard.is_orphan(&self.hosts) {
             self.place(now, number, strategy, out);
         }
+        changed
     }
 
+    /// Asks a node to claim a shard that nobody owns. If there is none to ask, nothing is open: the next that comes is asked.
     fn place(
         &mut self,
         now: Millis,
@@ -222,15 +258,17 @@ impl Coordinator {
         out: &mut Vec<CoordinatorAction>,
     ) {
         let shard = *self.shards.entry(number).or_insert(Shard::NEW);
-        let owned = shard.record.is_some_and(|(_, ended)| !ended);
         let asked_before = match shard.state {
+            _ if shard.is_owned() => return,
             ShardState::Placing { until, .. } if now < until => return,
             ShardState::Placing { node, .. } => Some(node),
             _ => None,
         };
-        let Some(node) = self.next_place(strategy, asked_before).filter(|_| !owned) else { return };
-        let state = ShardState::Placing { node, until: now + self.limits.place };
+        let node = self.next_place(strategy, asked_before);
+        let placing = |node| ShardState::Placing { node, until: now + self.limits.place };
+        let state = node.map_or(ShardState::Steady, placing);
         self.shards.insert(number, Shard { state, ..shard });
+        let Some(node) = node else { return };
         let expect = shard.record.map(|(hint, _)| hint.generation);
         out.push(CoordinatorAction::Allocate { shard: number, node, expect });
     }
@@ -270,37 +308,44 @@ impl Coordinator {
 
     /// Begins as many moves as this round and the nodes have room for.
     fn rebalance(&mut self, now: Millis, strategy: &dyn AllocateShards, out: &mut Vec<CoordinatorAction>) {
-        if self.left == 0 {
+        let mut room = self.room();
+        if self.left == 0 || room.is_full() {
             return;
         }
-        let allocations = self.allocations();
-        let targets = allocations.targets();
-        for ShardMove { shard: number, from, to } in strategy.rebalance(&allocations, self.shards.len()) {
-            let sources = self.asked().filter(|(owner, _)| *owner == from).count();
-            let taking = self.asked().filter(|(_, target)| *target == to).count();
-            let allowed = sources < self.limits.per_source
-                && taking < self.limits.per_target
-                && self.left > 0
-                && targets.contains(&to);
-            let until = now + self.limits.ask;
-            if let Some(shard) = self.shards.get_mut(&number)
-                && let (Some((hint, false)), ShardState::Steady, true) = (shard.record, shard.state, allowed)
-                && hint.owner == from
-            {
-                let generation = hint.generation;
-                shard.state = ShardState::Asked { generation, to, until };
+        // The plan may begin with shards of which no order can be given now.
+        let unsteady = self.shards.values().filter(|shard| shard.state != ShardState::Steady).count();
+        let most = (self.limits.per_target * room.targets() + unsteady).min(self.shards.len());
+        for step in strategy.rebalance(&self.allocations(), most) {
+            if self.left > 0 && room.has_for(&step) && self.order(now, step, out) {
+                room.take(&step);
                 self.left -= 1;
-                out.push(CoordinatorAction::HandOff { shard: number, owner: from, generation, to });
             }
         }
     }
 
-    /// From whom to whom the orders that are open go.
-    fn asked(&self) -> impl Iterator<Item = (NodeId, NodeId)> {
-        self.shards.values().filter_map(|shard| match (shard.state, shard.record) {
-            (ShardState::Asked { to, .. }, Some((hint, _))) => Some((hint.owner, to)),
-            _ => None,
-        })
+    /// Asks for a move, if nothing is open about the shard and it still is where the plan takes it to be.
+    fn order(&mut self, now: Millis, step: ShardMove, out: &mut Vec<CoordinatorAction>) -> bool {
+        let ShardMove { shard: number, from, to } = step;
+        let Some(shard) = self.shards.get_mut(&number) else { return false };
+        let (Some((hint, false)), ShardState::Steady) = (shard.record, shard.state) else { return false };
+        if hint.owner != from {
+            return false;
+        }
+        let generation = hint.generation;
+        shard.state = ShardState::Asked { generation, to, until: now + self.limits.ask };
+        out.push(CoordinatorAction::HandOff { shard: number, owner: from, generation, to });
+        true
+    }
+
+    /// What may still be asked of each node, beside the orders that are open.
+    fn room(&self) -> Room {
+        let mut room = Room::new(targets(&self.hosts), self.limits.per_source, self.limits.per_target);
+        for (number, shard) in &self.shards {
+            if let (ShardState::Asked { to, .. }, Some((hint, _))) = (shard.state, shard.record) {
+                room.take(&ShardMove { shard: *number, from: hint.owner, to });
+            }
+        }
+        room
     }
 
     /// Shards that were ordered to move count where they go.
@@ -327,7 +372,20 @@ impl Coordinator {
 }
 
 impl Shard {
-    const NEW: Self = Self { record: None, state: ShardState::Steady, failures: 0 };
+    const NEW: Self = Self { record: None, left_by: None, state: ShardState::Steady, failures: 0 };
+
+    fn is_owned(&self) -> bool {
+        self.record.is_some_and(|(_, ended)| !ended)
+    }
+
+    /// Its owner has ended, with or without its record, and nobody was asked to take it.
+    fn is_orphan(&self, hosts: &BTreeMap<NodeId, Host>) -> bool {
+        let ended = match self.record {
+            Some((_, ended)) => ended,
+            None => self.left_by.is_some_and(|owner| !hosts.contains_key(&owner)),
+        };
+        ended && self.state == ShardState::Steady
+    }
 
     /// An order has ended; if it came to nothing, the next one waits longer each time.
     fn end(&mut self, now: Millis, moved: bool, limits: &CoordinatorLimits) {
@@ -341,120 +399,4 @@ impl Shard {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::handoff::allocate::{LeastShards, version_of};
-    use crate::membership::MemberStatus;
-
-    const A: NodeId = NodeId::new(1);
-    const B: NodeId = NodeId::new(2);
-
-    fn hosts(statuses: &[(NodeId, MemberStatus)]) -> CoordinatorEvent {
-        let host = |status| Host { status, version: version_of("1.0"), load: 0 };
-        CoordinatorEvent::Hosts(statuses.iter().map(|(node, status)| (*node, host(*status))).collect())
-    }
-
-    fn record(shard: u32, owner: NodeId, generation: u64) -> CoordinatorEvent {
-        let record = Some(Hint { owner, generation: Generation::new(generation) });
-        CoordinatorEvent::Record { shard, record, ended: false }
-    }
-
-    fn tell(coordinator: &mut Coordinator, now: u64, event: CoordinatorEvent) -> Vec<CoordinatorAction> {
-        let mut actions = coordinator.handle(Millis(now), event, &LeastShards);
-        actions.retain(|action| !matches!(action, CoordinatorAction::WakeAt(_)));
-        actions
-    }
-
-    /// A owns all of `shards`; B has just joined.
-    fn unbalanced(shards: u32) -> Coordinator {
-        let mut coordinator = Coordinator::new(Millis(0), CoordinatorLimits::default());
-        tell(&mut coordinator, 0, hosts(&[(A, MemberStatus::Up), (B, MemberStatus::Up)]));
-        (0..shards).for_each(|shard| assert!(tell(&mut coordinator, 0, record(shard, A, 1)).is_empty()));
-        coordinator
-    }
-
-    /// Proves: R284, R287, R302
-    #[test]
-    fn the_first_rebalance_comes_after_five_seconds_and_asks_within_limits() {
-        let mut coordinator = unbalanced(40);
-        assert!(tell(&mut coordinator, 4_999, CoordinatorEvent::WokeUp).is_empty());
-        let orders = tell(&mut coordinator, 5_000, CoordinatorEvent::WokeUp);
-        assert_eq!(orders.len(), 4, "four per target");
-        let (shard, generation) = (0, Generation::new(1));
-        assert_eq!(orders[0], CoordinatorAction::HandOff { shard, owner: A, generation, to: B });
-        assert!(tell(&mut coordinator, 6_000, CoordinatorEvent::WokeUp).is_empty(), "four are open");
-        assert_eq!(tell(&mut coordinator, 6_500, record(0, B, 2)).len(), 1, "one goes and the next begins");
-        assert_eq!(coordinator.state(0), ShardState::Steady, "the record tells");
-        assert!(tell(&mut coordinator, 7_000, CoordinatorEvent::WokeUp).is_empty(), "four are open");
-    }
-
-    #[test]
-    fn a_round_begins_no_more_moves_than_it_may_however_fast_they_end() {
-        let mut coordinator = unbalanced(200);
-        let begins = |actions: &[CoordinatorAction]| actions.len();
-        let mut begun = begins(&tell(&mut coordinator, 5_000, CoordinatorEvent::WokeUp));
-        for shard in 0..200 {
-            if matches!(coordinator.state(shard), ShardState::Asked { .. }) {
-                begun += begins(&tell(&mut coordinator, 5_100, record(shard, B, 2)));
-            }
-        }
-        assert_eq!(begun, CoordinatorLimits::default().per_round);
-        assert_eq!(tell(&mut coordinator, 6_000, CoordinatorEvent::WokeUp).len(), 4, "the next round");
-    }
-
-    #[test]
-    fn one_source_hands_over_eight_at_a_time() {
-        let mut coordinator = unbalanced(60);
-        let up = [A, B, NodeId::new(3), NodeId::new(4), NodeId::new(5)].map(|node| (node, MemberStatus::Up));
-        tell(&mut coordinator, 0, hosts(&up));
-        assert_eq!(tell(&mut coordinator, 5_000, CoordinatorEvent::WokeUp).len(), 8);
-    }
-
-    #[test]
-    fn an_order_without_result_is_repeated_after_growing_pauses() {
-        let mut coordinator = unbalanced(2);
-        let backoff = |until| ShardState::Backoff { until: Millis(until) };
-        assert_eq!(tell(&mut coordinator, 5_000, CoordinatorEvent::WokeUp).len(), 1);
-        let done = CoordinatorEvent::Done { shard: 0, generation: Generation::new(1), moved: false };
-        tell(&mut coordinator, 6_000, done);
-        assert_eq!(coordinator.state(0), backoff(16_000));
-        tell(&mut coordinator, 16_000, CoordinatorEvent::WokeUp);
-        assert!(matches!(coordinator.state(0), ShardState::Asked { .. }));
-        tell(&mut coordinator, 21_000, CoordinatorEvent::WokeUp);
-        assert_eq!(coordinator.state(0), backoff(41_000), "no answer in five seconds, twice the pause");
-    }
-
-    /// Proves: R285
-    #[test]
-    fn an_orphan_is_placed_at_once_and_the_next_node_is_asked_after_two_seconds() {
-        let mut coordinator = unbalanced(0);
-        let hint = Hint { owner: NodeId::new(9), generation: Generation::new(3) };
-        let orphan = CoordinatorEvent::Record { shard: 7, record: Some(hint), ended: true };
-        let allocate = |node, expect| CoordinatorAction::Allocate { shard: 7, node, expect };
-        let expect = Some(Generation::new(3));
-        assert_eq!(tell(&mut coordinator, 10, orphan), [allocate(A, expect)]);
-        assert!(tell(&mut coordinator, 20, CoordinatorEvent::Wanted(7)).is_empty(), "one was asked");
-        assert_eq!(tell(&mut coordinator, 2_010, CoordinatorEvent::WokeUp), [allocate(B, expect)]);
-        tell(&mut coordinator, 2_020, record(7, B, 4));
-        assert_eq!(coordinator.state(7), ShardState::Steady);
-        assert!(tell(&mut coordinator, 2_030, CoordinatorEvent::Wanted(7)).is_empty(), "somebody owns it");
-    }
-
-    /// Proves: R292
-    #[test]
-    fn a_shard_without_a_record_is_placed_when_it_is_wanted() {
-        let mut coordinator = unbalanced(0);
-        let allocate = CoordinatorAction::Allocate { shard: 7, node: A, expect: None };
-        assert_eq!(tell(&mut coordinator, 0, CoordinatorEvent::Wanted(7)), [allocate]);
-    }
-
-    #[test]
-    fn what_a_leaving_node_owns_goes_to_one_that_stays() {
-        let mut coordinator = unbalanced(1);
-        tell(&mut coordinator, 0, hosts(&[(A, MemberStatus::Leaving), (B, MemberStatus::Up)]));
-        assert_eq!(tell(&mut coordinator, 5_000, CoordinatorEvent::WokeUp).len(), 1);
-        let mut alone = unbalanced(1);
-        tell(&mut alone, 0, hosts(&[(A, MemberStatus::Leaving), (B, MemberStatus::Joining)]));
-        assert!(tell(&mut alone, 5_000, CoordinatorEvent::WokeUp).is_empty(), "nobody is up");
-    }
-}
+mod tests;

@@ -8,11 +8,19 @@ use serde::{Deserialize, Serialize};
 
 use super::frame::{HandoffFrame, HandoffFrameError};
 
-/// The state of one actor that goes along with its shard.
+/// One actor that was active when its shard moved, and its state if that goes along.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CarriedState {
     /// The actor's key; its namespace and kind are those of the shard.
     pub key: String,
+    /// Its state; none if it has none that goes along. Then this says only that the actor was active, which other datacenters
+    /// may ask.
+    pub state: Option<StateBytes>,
+}
+
+/// The state of an actor, encoded.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct StateBytes {
     /// The number of the layout.
     pub version: u32,
     /// The state.
@@ -21,9 +29,10 @@ pub struct CarriedState {
 
 impl CarriedState {
     /// What it adds to a list at most.
-    pub const fn weight(&self) -> u64 {
-        // Two lengths and a version, each of a few bytes.
-        (self.key.len() + self.bytes.len()) as u64 + 24
+    pub fn weight(&self) -> u64 {
+        let bytes = self.state.as_ref().map_or(0, |state| state.bytes.len());
+        // Two lengths, a version and whether there is one, each of a few bytes.
+        (self.key.len() + bytes) as u64 + 24
     }
 }
 
@@ -72,11 +81,14 @@ mod tests {
     proptest! {
         #[test]
         fn a_list_survives_the_way_and_weighs_no_more_than_was_said(
-            states in proptest::collection::vec((".{0,8}", any::<u32>(), any::<Vec<u8>>()), 0..20),
+            states in proptest::collection::vec((".{0,8}", any::<Option<(u32, Vec<u8>)>>()), 0..20),
         ) {
             let states: Vec<_> = states
                 .into_iter()
-                .map(|(key, version, bytes)| CarriedState { key, version, bytes: bytes.into() })
+                .map(|(key, state)| {
+                    let state = state.map(|(version, bytes)| StateBytes { version, bytes: bytes.into() });
+                    CarriedState { key, state }
+                })
                 .collect();
             let packed = pack(&states).unwrap();
             let weight: u64 = states.iter().map(CarriedState::weight).sum();

@@ -15,7 +15,9 @@ mod luggage;
 mod parcel_room;
 mod state;
 
-pub use allocate::{AllocateShards, Allocations, Host, LeastShards, ShardMove, WeighLoad, version_of};
+pub use allocate::{
+    AllocateShards, Allocations, Host, LeastShards, ShardMove, WeighLoad, of_the_newest, version_of,
+};
 pub use coordinator::{Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorLimits, ShardState};
 pub use events::{
     DropReason, HandOffOutcome, HostAction, HostEvent, Job, Moment, Owned, RefuseReason, StayReason,
@@ -23,6 +25,6 @@ pub use events::{
 pub use frame::{HandoffFrame, HandoffFrameError, ShardName};
 pub use host::HostedShard;
 pub use limits::HandoffLimits;
-pub use luggage::{CarriedState, pack, parcels, unpack};
+pub use luggage::{CarriedState, StateBytes, pack, parcels, unpack};
 pub use parcel_room::{ParcelRefused, ParcelRoom, Part, Received};
 pub use state::{Assertion, Departure, Drain, HostState, Offered, Tenancy};

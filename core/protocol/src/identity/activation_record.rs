@@ -65,7 +65,7 @@ mod tests {
     }
 
     proptest! {
-        /// Proves: R15, R35
+        /// Proves: R15, R35, C10
         #[test]
         fn records_survive_json_and_postcard(
             actor in actor_id(), key in owned_key(), node: u64, generation: u64, activated_at_ms: u64,

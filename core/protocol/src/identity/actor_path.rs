@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use crate::identity::arbitrary::actor_path;
 
-    /// Proves: R41, R42, R44
+    /// Proves: R41, R42, R44, C10
     #[test]
     fn a_path_without_node_is_local() {
         let path = ActorPath::local("bank", "/greeter/worker-1").unwrap();

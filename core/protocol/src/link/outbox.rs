@@ -106,9 +106,25 @@ impl<W> Outbox<W> {
         now: Millis,
         write: impl FnOnce(&mut BytesMut) -> Result<(), E>,
     ) -> Result<Dropped<W>, E> {
+        self.tell_again(now, now, write)
+    }
+
+    /// As [`tell`](Self::tell), of a message that was `told` before and has not left by another way: it does not wait longer
+    /// for that.
+    ///
+    /// # Errors
+    ///
+    /// As [`tell`](Self::tell).
+    pub fn tell_again<E: From<Refused>>(
+        &mut self,
+        now: Millis,
+        told: Millis,
+        write: impl FnOnce(&mut BytesMut) -> Result<(), E>,
+    ) -> Result<Dropped<W>, E> {
         let at = self.write_message(self.settings.bytes, write)?;
-        self.enqueue(at, MessageKind::Tell(now));
-        self.oldest_tell = self.oldest_tell.min(now);
+        let age = u32::try_from(now.since(told).0).unwrap_or(u32::MAX);
+        self.enqueue(at, MessageKind::Tell { told, age });
+        self.oldest_tell = self.oldest_tell.min(told);
         Ok(self.dropped())
     }
 
@@ -181,20 +197,30 @@ impl<W> Outbox<W> {
 
     /// A new connection stands: what waited may go, with the time it has left.
     pub fn opened(&mut self, now: Millis) {
+        self.set_ttls(now);
+        self.is_up = true;
+        self.changed = now;
+    }
+
+    /// Writes into each frame that waits how much time it has left at `now`.
+    fn set_ttls(&mut self, now: Millis) {
         let (calls, ttl_at) = (&self.calls, self.ttl_at);
         self.waiting.change(|kind, frame| match kind {
             MessageKind::Ask(id) => {
                 let deadline = calls.find(id).map_or(Millis::ZERO, |call| call.deadline);
                 change_ttl(frame, |_| deadline - now);
             }
-            MessageKind::Tell(told) => change_ttl(frame, |left| left - now.since(told.max(ttl_at))),
+            MessageKind::Tell { told, age } => {
+                let written = told + Millis(age.into());
+                change_ttl(frame, |left| left - now.since(written.max(ttl_at)));
+            }
         });
-        self.is_up = true;
-        (self.changed, self.ttl_at) = (now, now);
+        self.ttl_at = now;
     }
 
-    /// The peer is gone for ever: gives back everything. The outbox is then empty, and down.
-    pub fn drain(&mut self) -> Drained<W> {
+    /// The peer is gone for ever: gives back everything, with the time it has left. The outbox is then empty, and down.
+    pub fn drain(&mut self, now: Millis) -> Drained<W> {
+        self.set_ttls(now);
         let given = self.end_given();
         let waiting = self.waiting.drain();
         let unsent = waiting.into_iter().filter_map(|(kind, frame)| self.unsent(kind, frame)).collect();
@@ -274,7 +300,7 @@ impl<W> Outbox<W> {
         }
         let (since, ttl) = (self.changed, self.settings.tell_ttl);
         let told = |message: Message| match message.kind {
-            MessageKind::Tell(told) => Some((told, message.at)),
+            MessageKind::Tell { told, .. } => Some((told, message.at)),
             MessageKind::Ask(_) => None,
         };
         let (due, stay): (Vec<_>, Vec<_>) = self
@@ -299,7 +325,7 @@ impl<W> Outbox<W> {
 
     fn unsent(&mut self, kind: MessageKind, frame: Bytes) -> Option<Unsent<W>> {
         match kind {
-            MessageKind::Tell(told) => Some(Unsent::Tell { told, frame }),
+            MessageKind::Tell { told, .. } => Some(Unsent::Tell { told, frame }),
             MessageKind::Ask(id) => {
                 let Call { waiter, deadline, .. } = self.calls.end(id)?;
                 Some(Unsent::Ask { id, waiter, deadline, frame })

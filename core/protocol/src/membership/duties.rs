@@ -3,6 +3,7 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+use super::machine::News;
 use super::{Member, MemberStatus, Membership, MembershipAction, Sides, SplitBrain, SplitPicture, ring};
 use crate::identity::NodeId;
 use crate::time::Millis;
@@ -12,14 +13,16 @@ impl Membership {
     ///
     /// Nobody is let in whom this node cannot reach, or while it may be about to meet a cluster that knows more.
     pub(super) fn do_duties(&mut self, now: Millis) {
-        if self.leader() != Some(self.me.id) || !self.is_converged() || !self.may_decide(now) {
+        if !self.is_converged() || self.leader() != Some(self.me.id) || !self.may_decide(now) {
             return;
         }
         let suspects = self.state.suspects(self.me.id);
-        let mut waiting: Vec<Member> = self.members().cloned().collect();
+        let mut waiting: Vec<&Member> = self.members().filter(|member| may_move(member)).collect();
         waiting.sort_by(|a, b| a.info.address.cmp(&b.info.address));
+        let waiting: Vec<Member> = waiting.into_iter().cloned().collect();
         for member in waiting {
-            self.changed |= self.decide_on(now, &member, suspects.contains(&member.id()));
+            let moved = self.decide_on(now, &member, suspects.contains(&member.id()));
+            self.note_if(News::View, moved);
         }
     }
 
@@ -48,8 +51,11 @@ impl Membership {
     /// Shows the split watch how things stand.
     pub(super) fn look_at_split(&mut self, now: Millis) {
         let suspected = self.state.suspects(self.me.id);
-        let members = self.members().map(|member| (member.id(), member.status)).collect();
         let lost = self.lost(&suspected);
+        if lost.is_empty() {
+            return self.split.look(now, SplitPicture::default());
+        }
+        let members = self.members().map(|member| (member.id(), member.status)).collect();
         self.split.look(now, SplitPicture { members, suspected, lost });
     }
 
@@ -81,5 +87,14 @@ impl Membership {
         let with_a_say = self.members().filter(|member| member.status.has_a_say());
         let (theirs, ours) = with_a_say.partition(|member| lost.contains(&member.id()));
         self.settings.strategy.ours_wins(&Sides { ours, theirs })
+    }
+}
+
+/// Whether a leader may have to decide on the member; most are up and stay so.
+const fn may_move(member: &Member) -> bool {
+    match member.status {
+        MemberStatus::Up | MemberStatus::Removed => false,
+        MemberStatus::Leaving => member.handed_off,
+        MemberStatus::Joining | MemberStatus::Exiting | MemberStatus::Down => true,
     }
 }

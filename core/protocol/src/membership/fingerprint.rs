@@ -23,8 +23,8 @@ pub(super) struct Fingerprints {
 
 impl GossipState {
     /// The fingerprint of what the view says.
-    pub fn fingerprint(&self) -> u64 {
-        self.divided(1).0
+    pub const fn fingerprint(&self) -> u64 {
+        self.whole
     }
 
     /// As many parts as make one hold about [`MEMBERS_OF_A_PART`] members.
@@ -33,12 +33,27 @@ impl GossipState {
     }
 
     pub(super) fn fingerprints(&self, parts: usize) -> Fingerprints {
-        let (whole, sums) = self.divided(parts);
+        let sums = self.divided(parts);
         // The upper half: the lower bits of a sum depend on the lower bits of its terms only.
-        Fingerprints { whole, parts: sums.into_iter().map(|sum| (sum >> 32) as u32).collect() }
+        let parts = sums.into_iter().map(|sum| (sum >> 32) as u32).collect();
+        Fingerprints { whole: self.whole, parts }
     }
 
-    fn divided(&self, parts: usize) -> (u64, Vec<u64>) {
+    /// The fingerprint, from what the view says.
+    pub(super) fn summed(&self) -> u64 {
+        self.divided(1).into_iter().fold(0, u64::wrapping_add)
+    }
+
+    /// What the view says under one id.
+    pub(super) fn print_of(&self, id: NodeId) -> u64 {
+        let buried = if self.tombstones.contains_key(&id) { mix(TOMBSTONE, id.as_u64()) } else { 0 };
+        let member = self.members.get(&id);
+        let print =
+            member.map_or(0, |member| print_of(member, self.clock.count(id), self.observations.get(&id)));
+        print.wrapping_add(buried)
+    }
+
+    fn divided(&self, parts: usize) -> Vec<u64> {
         let parts = parts.max(1);
         let mut sums = vec![0u64; parts];
         let mut add = |id: NodeId, print: u64| {
@@ -49,7 +64,7 @@ impl GossipState {
             add(*id, print_of(member, self.clock.count(*id), self.observations.get(id)));
         }
         self.tombstones.keys().for_each(|id| add(*id, mix(TOMBSTONE, id.as_u64())));
-        (sums.iter().fold(0, |sum: u64, part| sum.wrapping_add(*part)), sums)
+        sums
     }
 }
 

@@ -28,6 +28,8 @@ pub struct GossipState {
     pub(super) clock: VectorClock,
     pub(super) seen: BTreeSet<NodeId>,
     pub(super) loads: BTreeMap<NodeId, NodeLoad>,
+    /// The fingerprint of what the view says: always that of the other fields, and at hand.
+    pub(super) whole: u64,
 }
 
 /// What one observer says, as a whole; the greater version wins.
@@ -86,16 +88,16 @@ impl GossipState {
         if self.members.len() >= Self::MAX_MEMBERS || !Member::is_bounded(info) {
             return Entered::Refused;
         }
-        self.members.insert(info.id, Member::joining(info.clone()));
+        self.revise(info.id, |state| state.members.insert(info.id, Member::joining(info.clone())));
         self.seen.clear();
         Entered::New
     }
 
     /// Takes `node` to `status` as a fact that everybody learns from the directory; `false` if that is no legal step.
     pub fn step(&mut self, node: NodeId, status: MemberStatus) -> bool {
-        let Some(member) = self.members.get_mut(&node) else { return false };
+        let Some(member) = self.members.get(&node) else { return false };
         let Ok(next) = member.status.step(status) else { return false };
-        member.status = next;
+        self.revise_member(node, |member| member.status = next);
         self.seen.clear();
         true
     }
@@ -113,18 +115,18 @@ impl GossipState {
     pub fn let_in(&mut self, by: NodeId, node: NodeId) -> bool {
         let next = self.members.values().map(|member| member.up_number).max().unwrap_or(0).saturating_add(1);
         let stepped = self.step_by(by, node, MemberStatus::Up);
-        if let Some(member) = self.members.get_mut(&node).filter(|_| stepped) {
-            member.up_number = next;
+        if stepped {
+            self.revise_member(node, |member| member.up_number = next);
         }
         stepped
     }
 
     /// Notes that `node` has handed over, by its own word.
     pub fn hand_off(&mut self, node: NodeId) -> bool {
-        let Some(member) = self.members.get_mut(&node).filter(|member| !member.handed_off) else {
+        if self.members.get(&node).is_none_or(|member| member.handed_off) {
             return false;
-        };
-        member.handed_off = true;
+        }
+        self.revise_member(node, |member| member.handed_off = true);
         self.say(node);
         true
     }
@@ -151,8 +153,9 @@ impl GossipState {
             rest.sort_unstable();
             due.extend(rest.into_iter().take(excess).map(|(_, id)| id));
         }
-        self.tombstones.retain(|id, _| !due.contains(id));
         if !due.is_empty() {
+            self.tombstones.retain(|id, _| !due.contains(id));
+            self.whole = self.summed();
             self.seen.clear();
         }
         due
@@ -165,7 +168,8 @@ impl GossipState {
             return false;
         }
         let version = known.map_or(0, |row| row.version).saturating_add(1);
-        self.observations.insert(observer, Observation { version, unreachable });
+        let row = Observation { version, unreachable };
+        self.revise(observer, |state| state.observations.insert(observer, row));
         self.say(observer);
         true
     }
@@ -267,24 +271,40 @@ impl GossipState {
             *known = (*known).max(*load);
         }
         self.clock.merge(&other.clock);
-        self.tidy();
+        if self.tombstones.is_empty() {
+            self.whole = self.summed();
+        } else {
+            self.tidy();
+        }
     }
 
     /// Counts a word of `node`: nobody else has seen the view that it makes.
     fn say(&mut self, node: NodeId) {
-        self.clock.increment(node);
+        self.revise(node, |state| state.clock.increment(node));
         self.seen.clear();
     }
 
-    /// Restores the invariant after members went.
+    fn revise_member(&mut self, node: NodeId, change: impl FnOnce(&mut Member)) {
+        self.revise(node, |state| state.members.get_mut(&node).map(change));
+    }
+
+    /// Changes what the view says under one id, and its fingerprint with it.
+    fn revise<T>(&mut self, node: NodeId, change: impl FnOnce(&mut Self) -> T) {
+        let before = self.print_of(node);
+        change(self);
+        self.whole = self.whole.wrapping_sub(before).wrapping_add(self.print_of(node));
+    }
+
+    /// Restores the invariant after members went: nothing but a tombstone makes one go.
     pub(super) fn tidy(&mut self) {
-        let Self { members, tombstones, observations, clock, seen, loads } = self;
+        let Self { members, tombstones, observations, clock, seen, loads, whole: _ } = self;
         members.retain(|id, _| !tombstones.contains_key(id));
         clock.prune(|id| members.contains_key(&id));
         loads.retain(|id, _| members.contains_key(id));
         observations.retain(|id, _| members.contains_key(id));
         observations.values_mut().for_each(|row| row.unreachable.retain(|id| !tombstones.contains_key(id)));
         seen.retain(|id| members.contains_key(id));
+        self.whole = self.summed();
     }
 
     /// Whether both say the same; until when tombstones are remembered, loads, and who has seen it do not matter.

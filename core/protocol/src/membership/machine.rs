@@ -39,9 +39,21 @@ pub struct Membership {
     /// How often each load was passed on since it was news.
     pub(super) told_loads: BTreeMap<NodeId, u8>,
     published: Published,
-    /// Whether the view may have changed since it was last looked at as a whole.
-    pub(super) changed: bool,
+    /// What may have changed since consequences were last drawn.
+    pub(super) news: News,
     is_over: bool,
+}
+
+/// What may have changed, from nothing to everything. Where only little has, little is looked at: most of what
+/// comes in a great cluster says who has seen the view, and nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum News {
+    #[default]
+    Nothing,
+    /// Who has seen the view, or how patient one has to be; the view says what it said.
+    Seen,
+    /// What the view says, or whom this node does not reach.
+    View,
 }
 
 impl Membership {
@@ -60,7 +72,7 @@ impl Membership {
             next_gossip: now,
             told_loads: BTreeMap::new(),
             published: Published::default(),
-            changed: true,
+            news: News::View,
             is_over: false,
             me,
             settings,
@@ -151,8 +163,8 @@ impl Membership {
             self.next_gossip = now + self.settings.gossip_period;
             self.forget_the_removed(now);
             actions.extend(self.gossip(random));
-            // Patience with seeds may have run out.
-            self.changed = true;
+            // Patience with seeds may have run out; and a first listing that does not end must not hold everything up.
+            self.note_if(if self.has_seen_directory { News::Seen } else { News::View }, true);
         }
         actions.extend(self.judge_split(now));
         actions
@@ -170,13 +182,17 @@ impl Membership {
     }
 
     /// Of two lives at one address, both listed, either may be the later one; the end of a session will tell.
+    ///
+    /// What follows from the first listing is drawn once it has been handed in as a whole.
     fn on_listed(&mut self, info: &NodeInfo) -> Vec<MembershipAction> {
         let entered = self.enter_beside(info);
+        self.note_if(News::View, entered == Entered::New && self.has_seen_directory);
         told_if_refused(entered, info.id)
     }
 
     fn on_directory_listed(&mut self) -> Vec<MembershipAction> {
-        (self.has_seen_directory, self.changed) = (true, true);
+        self.has_seen_directory = true;
+        self.note_if(News::View, true);
         Vec::new()
     }
 
@@ -185,9 +201,7 @@ impl Membership {
         if self.forgotten.contains(info.id) {
             return Entered::Gone;
         }
-        let entered = self.state.enter(info);
-        self.changed |= entered == Entered::New;
-        entered
+        self.state.enter(info)
     }
 
     /// One that has just come, and takes an address over, proves that whoever stood there is gone. This node itself is not:
@@ -195,6 +209,7 @@ impl Membership {
     pub(super) fn enter(&mut self, info: &NodeInfo) -> Entered {
         let entered = self.enter_beside(info);
         if entered == Entered::New {
+            self.note_if(News::View, true);
             let stood_there = self.members().filter(|member| {
                 member.info.address == info.address
                     && ![info.id, self.me.id].contains(&member.id())
@@ -215,10 +230,11 @@ impl Membership {
         let has_gone = |member: &Member| member.status == MemberStatus::Exiting || member.handed_off;
         let is_down = self.state.member(node).is_some_and(|member| !has_gone(member));
         if is_down {
-            self.changed |= self.state.step(node, MemberStatus::Down);
+            let stepped = self.state.step(node, MemberStatus::Down);
+            self.note_if(News::View, stepped);
         } else if !self.forgotten.contains(node) && !self.state.is_buried(node) {
             self.state.bury(node, now + self.settings.tombstone_life);
-            self.changed = true;
+            self.note_if(News::View, true);
         }
         Vec::new()
     }
@@ -230,31 +246,41 @@ impl Membership {
     }
 
     fn on_leave_requested(&mut self) -> Vec<MembershipAction> {
-        self.changed |= self.state.step_by(self.me.id, self.me.id, MemberStatus::Leaving);
+        let stepped = self.state.step_by(self.me.id, self.me.id, MemberStatus::Leaving);
+        self.note_if(News::View, stepped);
         Vec::new()
     }
 
     fn on_handed_off(&mut self) -> Vec<MembershipAction> {
         if self.status() == MemberStatus::Leaving {
-            self.changed |= self.state.hand_off(self.me.id);
+            let is_news = self.state.hand_off(self.me.id);
+            self.note_if(News::View, is_news);
         }
         Vec::new()
     }
 
     fn on_unreachable(&mut self, nodes: BTreeSet<NodeId>) -> Vec<MembershipAction> {
-        self.changed |= self.unreachable != nodes;
+        self.note_if(News::View, self.unreachable != nodes);
         self.unreachable = nodes;
         Vec::new()
+    }
+
+    /// Remembers that something may have changed, if it did.
+    pub(super) fn note_if(&mut self, news: News, is_news: bool) {
+        if is_news {
+            self.news = self.news.max(news);
+        }
     }
 
     /// Draws the consequences of what changed, until nothing changes any more.
     fn settle(&mut self, now: Millis) -> Vec<MembershipAction> {
         let mut actions = Vec::new();
         for _ in 0..MAX_CONSEQUENCES {
-            if self.is_over || !core::mem::take(&mut self.changed) {
+            let news = core::mem::take(&mut self.news);
+            if self.is_over || news == News::Nothing {
                 break;
             }
-            actions.extend(self.draw_consequences(now));
+            actions.extend(self.draw_consequences(now, news));
         }
         if !self.is_over {
             actions.push(MembershipAction::WakeAt(self.next_wake().max(now)));
@@ -262,7 +288,25 @@ impl Membership {
         actions
     }
 
-    fn draw_consequences(&mut self, now: Millis) -> Vec<MembershipAction> {
+    fn draw_consequences(&mut self, now: Millis, news: News) -> Vec<MembershipAction> {
+        let mut actions = match news {
+            News::View => self.show_view(now),
+            News::Nothing | News::Seen => {
+                self.published.convergence(&self.state, self.me.id).into_iter().collect()
+            }
+        };
+        // Last, so that every step of a member was published before the next is taken.
+        if !self.is_over {
+            self.do_duties(now);
+            if self.has_left() {
+                actions.extend(self.end());
+            }
+        }
+        actions
+    }
+
+    /// Looks at the view as a whole, and tells what changed in it.
+    fn show_view(&mut self, now: Millis) -> Vec<MembershipAction> {
         let me = self.me.id;
         let present = self.present();
         self.state.observe(me, self.unreachable.intersection(&present).copied().collect());
@@ -276,11 +320,6 @@ impl Membership {
         let mut actions = self.published.catch_up(view);
         actions.push(MembershipAction::Watch { present, suspected: suspects });
         self.look_at_split(now);
-        // Last, so that every step of a member was published before the next is taken.
-        self.do_duties(now);
-        if self.has_left() {
-            actions.extend(self.end());
-        }
         actions
     }
 
@@ -312,7 +351,7 @@ impl Membership {
 
     fn forget_the_removed(&mut self, now: Millis) {
         let due = self.state.prune(now);
-        self.changed |= !due.is_empty();
+        self.note_if(News::View, !due.is_empty());
         self.forgotten.extend(due);
     }
 

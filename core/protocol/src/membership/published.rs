@@ -26,36 +26,58 @@ pub(super) struct Present<'a> {
 }
 
 impl Published {
-    /// The events that lead from what was published to what stands now.
+    /// What leads from what was published to what stands now.
     pub(super) fn catch_up(&mut self, now: Present<'_>) -> Vec<MembershipAction> {
         let mut events = self.member_events(now.state);
         events.extend(self.suspicion_events(now.state, &now.suspects));
         if self.leader != now.leader {
             events.push(MemberEvent::LeaderChanged(now.leader));
         }
-        events.extend(self.convergence(&now));
         let mut actions: Vec<_> = events.into_iter().map(MembershipAction::Publish).collect();
+        actions.extend(self.convergence(now.state, now.me));
         let reachable = reachable(now.state, &now.suspects);
         if self.reachable != reachable {
             actions.push(MembershipAction::Reachable(reachable.clone()));
         }
-        self.members = now.state.members.clone();
         (self.suspects, self.reachable, self.leader) = (now.suspects, reachable, now.leader);
         actions
     }
 
-    fn member_events(&self, state: &GossipState) -> Vec<MemberEvent> {
-        let mut events = Vec::new();
-        let gone = self.members.values().filter(|member| state.member(member.id()).is_none());
-        events.extend(gone.cloned().map(MemberEvent::MemberRemoved));
+    /// Says that everybody has seen the view as it stands, unless that was said of it before.
+    pub(super) fn convergence(&mut self, state: &GossipState, me: NodeId) -> Option<MembershipAction> {
+        let fingerprint = state.fingerprint();
+        let is_news = self.converged != Some(fingerprint) && state.is_converged(me);
+        is_news.then(|| {
+            self.converged = Some(fingerprint);
+            MembershipAction::Publish(MemberEvent::Converged)
+        })
+    }
+
+    /// What became of members, by walking through both views side by side: of a great view little changes at a time.
+    fn member_events(&mut self, state: &GossipState) -> Vec<MemberEvent> {
+        let mut gone = Vec::new();
+        let mut changed = Vec::new();
+        let mut known = self.members.values().peekable();
         for member in state.members() {
-            let known = self.members.get(&member.id()).map(|known| known.status);
-            if known.is_none() {
+            while let Some(lost) = known.next_if(|known| known.id() < member.id()) {
+                gone.push(lost.id());
+            }
+            let before = known.next_if(|known| known.id() == member.id());
+            if before.is_none_or(|before| standing(before) != standing(member)) {
+                changed.push((before.map(|before| before.status), member));
+            }
+        }
+        gone.extend(known.map(Member::id));
+        let gone = gone.into_iter().filter_map(|id| self.members.remove(&id));
+        let mut events: Vec<MemberEvent> = gone.map(MemberEvent::MemberRemoved).collect();
+        for (before, member) in changed {
+            if before.is_none() {
                 events.push(MemberEvent::MemberJoined(member.clone()));
             }
-            if known.unwrap_or(MemberStatus::Joining) != member.status {
+            if before.unwrap_or(MemberStatus::Joining) != member.status {
                 events.extend(event_of(member));
             }
+            self.members.insert(member.id(), member.clone());
         }
         events
     }
@@ -69,15 +91,11 @@ impl Published {
         events.extend(with(&mut self.suspects.difference(suspects), MemberEvent::ReachableAgain));
         events
     }
+}
 
-    fn convergence(&mut self, now: &Present<'_>) -> Option<MemberEvent> {
-        let fingerprint = now.state.fingerprint();
-        let is_news = self.converged != Some(fingerprint) && now.state.is_converged(now.me);
-        is_news.then(|| {
-            self.converged = Some(fingerprint);
-            MemberEvent::Converged
-        })
-    }
+/// What may change of a member; its description does not for one id.
+const fn standing(member: &Member) -> (MemberStatus, u64, bool) {
+    (member.status, member.up_number, member.handed_off)
 }
 
 /// The nodes that are there and not suspected.

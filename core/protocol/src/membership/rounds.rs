@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 
 use super::fingerprint::{Fingerprints, part_of};
 use super::gossip_state::Observation;
+use super::machine::News;
 use super::{
     Delta, Digest, Entered, GossipState, Member, MemberStatus, MemberWord, Membership, MembershipAction,
     MembershipFrame, NodeLoad,
@@ -106,10 +107,9 @@ impl Membership {
         self.has_met_others = true;
         let theirs = self.seen_of(&digest.seen);
         let knows_more = self.state.seen().iter().any(|node| !theirs.contains(node));
-        for node in theirs {
-            self.changed |= self.state.see(node);
-        }
-        self.changed |= self.state.see(from);
+        let mut is_news = self.state.see(from);
+        theirs.into_iter().for_each(|node| is_news |= self.state.see(node));
+        self.note_if(News::Seen, is_news);
         if knows_more && !digest.is_answer {
             return reply(from, MembershipFrame::Digest(self.digest(true)));
         }
@@ -123,7 +123,8 @@ impl Membership {
         }
         self.take_over(now, delta);
         if self.state.fingerprint() == delta.fingerprint {
-            self.changed |= self.state.see(from);
+            let is_news = self.state.see(from);
+            self.note_if(News::Seen, is_news);
             self.state.see(self.me.id);
             return reply(from, MembershipFrame::Digest(self.digest(true)));
         }
@@ -155,7 +156,7 @@ impl Membership {
         self.state.join(&news);
         if self.state.fingerprint() != before {
             self.state.seen = BTreeSet::from([self.me.id]);
-            self.changed = true;
+            self.note_if(News::View, true);
         }
     }
 

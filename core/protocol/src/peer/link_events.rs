@@ -87,6 +87,12 @@ pub enum LinkEvent {
         /// When.
         at: Millis,
     },
+    /// The session of the peer has ended, or the members have buried it: it will not be back under this id.
+    Departed {
+        /// Nothing of it counts any more. Otherwise it may still be giving back what came too late: a connection is left to
+        /// it for a while.
+        at_once: bool,
+    },
     /// The time asked for by [`LinkAction::WakeAt`] has come.
     WokeUp,
     /// The peer is gone for good, or this node stops.

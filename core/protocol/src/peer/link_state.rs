@@ -35,6 +35,8 @@ pub struct PeerLink {
     up_since: Millis,
     /// When the wait before the next dial began.
     failed_at: Millis,
+    /// The peer has departed: when its connection is closed at the latest.
+    parting: Option<Millis>,
 }
 
 impl PeerLink {
@@ -44,6 +46,8 @@ impl PeerLink {
     pub const RACE_WAIT: Millis = Millis(1_000);
     /// How long a connection must have held for its loss to be answered by a dial at once.
     pub const STEADY: Millis = Millis(10_000);
+    /// How long a peer that has departed may keep its connection to say goodbye.
+    pub const PARTING: Millis = Millis(10_000);
 
     /// A link of the node `ours` to the node `theirs`, not connected.
     pub fn new(ours: NodeId, theirs: NodeId) -> Self {
@@ -58,6 +62,7 @@ impl PeerLink {
             quick: true,
             up_since: Millis::ZERO,
             failed_at: Millis::ZERO,
+            parting: None,
         }
     }
 
@@ -80,6 +85,7 @@ impl PeerLink {
             LinkEvent::Lost { connection } => self.on_end(now, random, connection, None),
             LinkEvent::Closed { connection, code } => self.on_end(now, random, connection, Some(code)),
             LinkEvent::PeerReached { at } => self.on_peer_reached(now, at),
+            LinkEvent::Departed { at_once } => self.on_departed(now, at_once),
             LinkEvent::WokeUp => self.on_woke_up(now, random),
             LinkEvent::Stop => self.on_stop(),
         }
@@ -185,6 +191,9 @@ impl PeerLink {
         if self.connection() != Some(connection) {
             return Vec::new();
         }
+        if self.parting.is_some() {
+            return self.on_stop();
+        }
         self.quick |= now.since(self.up_since) >= Self::STEADY;
         match code {
             _ if !self.wanted => self.idle(),
@@ -206,8 +215,21 @@ impl PeerLink {
         }
     }
 
+    /// Node ids never come back: without a connection there is nothing to wait for.
+    fn on_departed(&mut self, now: Millis, at_once: bool) -> Vec<LinkAction> {
+        if at_once || self.connection().is_none() {
+            return self.on_stop();
+        }
+        vec![LinkAction::WakeAt(*self.parting.get_or_insert(now + Self::PARTING))]
+    }
+
     fn on_woke_up(&mut self, now: Millis, random: u64) -> Vec<LinkAction> {
         match self.state {
+            LinkState::Up { .. } => match self.parting {
+                Some(until) if now < until => vec![LinkAction::WakeAt(until)],
+                Some(_) => self.on_stop(),
+                None => Vec::new(),
+            },
             LinkState::Dialing { until, .. }
             | LinkState::Waiting { until }
             | LinkState::Backoff { until }
@@ -221,7 +243,7 @@ impl PeerLink {
                 actions
             }
             LinkState::Waiting { .. } | LinkState::Backoff { .. } => self.dial(now),
-            LinkState::Idle | LinkState::Up { .. } | LinkState::Gone => Vec::new(),
+            LinkState::Idle | LinkState::Gone => Vec::new(),
         }
     }
 

@@ -6,7 +6,9 @@
 //!
 //! Invariants: actors of a partition are granted only between [`KeeperAction::Serve`] and [`KeeperAction::Empty`], and a
 //! partition is given up only after [`KeeperEvent::Emptied`] (STOP-FIRST); after a write that may still be applied the
-//! partition is claimed again before anything else is believed about it; one request per partition is under way.
+//! partition is claimed again before anything else is believed about it; one request per partition is under way. A claim
+//! that was not answered may be applied while the session lives, so its partition is never forgotten before it is retired: it is
+//! claimed now and then, and given up (MY-RECORDS). Otherwise it could come here unseen, and nobody else could have it.
 
 mod events;
 
@@ -43,6 +45,8 @@ struct Part {
     state: State,
     /// How many times in a row a request came to nothing.
     failures: u32,
+    /// A claim was not answered: it may still be applied.
+    strays: bool,
 }
 
 /// Where a partition stands.
@@ -135,7 +139,8 @@ impl RangeKeeper {
             } else if ours {
                 let state = State::Waiting { again_at: Millis::ZERO, in_doubt: false };
                 let (range, parents) = (entry.range.clone(), entry.parents.clone());
-                self.parts.insert(entry.partition.clone(), Part { range, parents, state, failures: 0 });
+                let part = Part { range, parents, state, failures: 0, strays: false };
+                self.parts.insert(entry.partition.clone(), part);
             }
         }
     }
@@ -163,12 +168,14 @@ impl RangeKeeper {
             }
             PartitionClaim::Retired => drop(self.parts.remove(name)),
             PartitionClaim::SessionLost => self.over = true,
-            // Certainly not ours.
             PartitionClaim::Taken | PartitionClaim::NotRetired if fate != Fate::Keep => {
-                self.parts.remove(name);
+                self.drop_or_look_later(now, name);
             }
-            PartitionClaim::Taken | PartitionClaim::NotRetired => part.wait(now, false, &limits),
-            PartitionClaim::Unanswered => part.wait(now, true, &limits),
+            PartitionClaim::Taken | PartitionClaim::NotRetired => part.wait(now, part.strays, &limits),
+            PartitionClaim::Unanswered => {
+                part.strays = true;
+                part.wait(now, true, &limits);
+            }
         }
     }
 
@@ -196,7 +203,7 @@ impl RangeKeeper {
         match outcome {
             LetGoOutcome::Done => {
                 out.push(KeeperAction::Forget(name.clone()));
-                self.parts.remove(name);
+                self.drop_or_look_later(now, name);
                 self.hurry_children(now, name);
             }
             LetGoOutcome::Unapplied => {
@@ -209,6 +216,15 @@ impl RangeKeeper {
                 out.push(KeeperAction::Forget(name.clone()));
                 part.wait(now, true, &limits);
             }
+        }
+    }
+
+    /// The partition is not ours: now, and for ever unless a claim of it is still on its way.
+    fn drop_or_look_later(&mut self, now: Millis, name: &PartitionName) {
+        let again_at = now + self.limits.stray;
+        match self.parts.get_mut(name) {
+            Some(part) if part.strays => part.state = State::Waiting { again_at, in_doubt: true },
+            _ => drop(self.parts.remove(name)),
         }
     }
 

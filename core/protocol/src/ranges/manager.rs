@@ -7,7 +7,8 @@
 //! A split or a merge takes two steps. The first table names the old partitions as parents of the new ones; once their owners
 //! have retired them, a second table drops the parents. Only then may the new ones be divided again.
 //!
-//! Invariants: nothing is decided from a table that was not sealed or written under the manager's own epoch; at most one write
+//! Invariants: nothing is decided from a table that was not sealed or written under the manager's own epoch, and nothing before
+//! the manager was told who is there; at most one write
 //! is under way; whoever asked for a change hears that it is done only after a table that has it was read or written. Two
 //! managers are harmless: every write names the version it replaces, and the later epoch wins.
 
@@ -36,6 +37,8 @@ pub struct RangeManager {
     /// The table as it stands, once that is certain.
     saved: Option<SavedTable>,
     hosts: BTreeMap<NodeId, RangeHost>,
+    /// Whether it was told who is there. Before that nobody is known to have gone.
+    informed: bool,
     /// Where a first table divides the keys.
     cuts: BTreeSet<ActorKey>,
     requests: VecDeque<Asked>,
@@ -81,6 +84,7 @@ impl RangeManager {
             stage: Stage::Sealing,
             saved: None,
             hosts: BTreeMap::new(),
+            informed: false,
             cuts: BTreeSet::new(),
             requests: VecDeque::new(),
             retired: BTreeSet::new(),
@@ -104,7 +108,7 @@ impl RangeManager {
             ManagerEvent::Saved(answer) => self.on_saved(now, answer),
             ManagerEvent::Loaded(answer) => self.on_loaded(now, answer),
             ManagerEvent::Hosts(hosts) => {
-                self.hosts = hosts;
+                (self.hosts, self.informed) = (hosts, true);
                 Vec::new()
             }
             ManagerEvent::Asked { id, change, until } => self.on_asked(id, change, until),
@@ -314,7 +318,7 @@ impl RangeManager {
     /// What to write next, if nothing is under way.
     fn decide(&mut self, now: Millis) -> Vec<ManagerAction> {
         let mut actions = Vec::new();
-        while self.stage == Stage::Idle {
+        while self.stage == Stage::Idle && self.informed {
             let Some(saved) = &self.saved else { break };
             let expected = saved.clone();
             let Some(plan) = self.next_plan(&expected, &mut actions) else { break };

@@ -42,7 +42,8 @@ pub struct RouteEntry<M> {
 impl<M> RouteEntry<M> {
     /// How many messages wait for a shard at most, by default; what came back is not counted.
     pub const BOUND: usize = 1_000;
-    /// How long an owner may take to settle.
+    /// How long an owner may take to settle without a sign of life. One that has work which can neither start nor go back yet
+    /// says so: its lane carries the calls of other shards.
     pub const SETTLE_LIMIT: Millis = Millis(1_000);
     /// The first and the longest distance between two look-ups.
     pub const RECHECK: (Millis, Millis) = (Millis(50), Millis(1_000));
@@ -96,6 +97,7 @@ impl<M> RouteEntry<M> {
             RouteEvent::LaneLost { node, unsent } => self.on_lane_lost(now, node, unsent, &is_over, &mut out),
             RouteEvent::Bye(node) => self.on_bye(now, node, &mut out),
             RouteEvent::LookedUp(None) => {}
+            RouteEvent::LaneChecked { node, alive } => self.on_lane_checked(now, node, alive, &mut out),
             RouteEvent::WokeUp => self.on_woke_up(now, &is_over, &mut out),
         }
         out
@@ -300,9 +302,18 @@ impl<M> RouteEntry<M> {
         }
         match self.state {
             RouteState::Open { .. } => {}
-            RouteState::Settling { owner, .. } => out.push(RouteAction::CloseLane { owner }),
+            RouteState::Settling { owner, .. } => out.push(RouteAction::CheckLane { owner }),
             RouteState::Waiting { .. } if self.view.is_some() => self.reopen(now, is_over, out),
             RouteState::Waiting { .. } => self.look_again(now, is_over, out),
+        }
+    }
+
+    fn on_lane_checked(&mut self, now: Millis, node: NodeId, alive: bool, out: &mut Vec<RouteAction<M>>) {
+        match self.state {
+            RouteState::Settling { owner, .. } if owner != node => {}
+            RouteState::Settling { .. } if alive => self.wake(now + Self::SETTLE_LIMIT, out),
+            RouteState::Settling { owner, .. } => out.push(RouteAction::CloseLane { owner }),
+            RouteState::Open { .. } | RouteState::Waiting { .. } => {}
         }
     }
 

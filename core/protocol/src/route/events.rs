@@ -70,6 +70,14 @@ pub enum RouteEvent<M> {
     Bye(NodeId),
     /// The answer to [`RouteAction::LookUp`]; none if there is no owner, or no answer.
     LookedUp(Option<Hint>),
+    /// The answer to [`RouteAction::CheckLane`].
+    LaneChecked {
+        /// The node.
+        node: NodeId,
+        /// Something was heard over its lane within [`SETTLE_LIMIT`](super::RouteEntry::SETTLE_LIMIT), or the settle frame still
+        /// waits for what must be there before it.
+        alive: bool,
+    },
     /// The time asked for by [`RouteAction::WakeAt`] has come.
     WokeUp,
 }
@@ -87,14 +95,20 @@ pub enum RouteAction<M> {
         /// The message.
         message: M,
     },
-    /// Send a settle frame on the lane of the owner, behind all that was delivered.
+    /// Send a settle frame on the lane of the owner, behind all that was delivered; also behind large messages, which do not
+    /// travel on the lane itself.
     SendSettle {
         /// To whom.
         owner: NodeId,
         /// With this generation.
         generation: Generation,
     },
-    /// The owner did not settle in time: close the lane, and report it lost.
+    /// The owner has not settled in time: find out whether its lane is alive. Answer with [`RouteEvent::LaneChecked`].
+    CheckLane {
+        /// To whom.
+        owner: NodeId,
+    },
+    /// The owner did not settle, and nothing is heard of it: close the lane, and report it lost.
     CloseLane {
         /// To whom.
         owner: NodeId,

@@ -25,6 +25,9 @@ pub struct Cluster {
     pub discovery: bool,
     /// How long after a death or a revocation a session counts as ended.
     pub session_end: Millis,
+    /// Whether nodes remember what they were told.
+    pub keeps_events: bool,
+    places: BTreeMap<NodeId, usize>,
     cut: BTreeSet<(usize, usize)>,
     random: u64,
     due: BTreeMap<(Millis, u64), Due>,
@@ -66,6 +69,8 @@ impl Cluster {
             max_delay: 20,
             discovery: true,
             session_end: Millis(6_500),
+            keeps_events: true,
+            places: BTreeMap::new(),
             cut: BTreeSet::new(),
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             due: BTreeMap::new(),
@@ -99,6 +104,7 @@ impl Cluster {
             kinds: Default::default(),
         };
         let (membership, actions) = Membership::new(self.now, info.clone(), self.settings.clone());
+        self.places.insert(info.id, place);
         self.nodes.push(Node {
             info: info.clone(),
             membership,
@@ -198,14 +204,10 @@ impl Cluster {
         let expected: BTreeSet<NodeId> = self.running().map(|node| node.info.id).collect();
         self.running().all(|node| {
             let machine = &node.membership;
-            let up = machine
-                .members()
-                .filter(|member| member.status == MemberStatus::Up)
-                .map(|member| member.id());
-            up.collect::<BTreeSet<_>>() == expected
-                && machine.members().count() == expected.len()
+            machine.is_converged()
+                && machine.members().map(|member| member.id()).eq(expected.iter().copied())
+                && machine.members().all(|member| member.status == MemberStatus::Up)
                 && machine.reachable() == expected
-                && machine.is_converged()
         })
     }
 
@@ -226,45 +228,31 @@ impl Cluster {
     }
 
     fn take(&mut self, due: Due) {
-        match due {
-            Due::Wake(place) if self.nodes[place].wakes_at > self.now => {}
-            Due::Wake(place) => {
-                let random = self.draw();
-                self.reach(place, Due::Wake(place), |cluster| {
-                    cluster.tell(place, MembershipEvent::Wake { random });
-                });
-            }
-            Due::Beat(place) if self.nodes[place].beats_at > self.now => {}
-            Due::Beat(place) => {
-                let random = self.draw();
-                self.reach(place, Due::Beat(place), |cluster| {
-                    cluster.beat(place, HeartbeatEvent::Wake { random });
-                });
-            }
-            Due::Frame { from, to, bytes } => {
-                let sender = self.nodes[from].info.id;
-                let frame = MembershipFrame::decode(&bytes).expect("what a machine made can be read");
-                self.reach(to, Due::Frame { from, to, bytes }, |cluster| cluster.hear(to, sender, frame));
-            }
-            Due::Tell { to, event } => {
-                let again = Due::Tell { to, event: event.clone() };
-                self.reach(to, again, |cluster| cluster.tell(to, event));
-            }
-            Due::EndSession(place) => self.end_session(place),
-        }
-    }
-
-    /// Lets something reach a node, or keeps it until the node moves again.
-    fn reach(&mut self, place: usize, due: Due, arrive: impl FnOnce(&mut Self)) {
+        let (place, random) = match &due {
+            Due::Wake(place) if self.nodes[*place].wakes_at > self.now => return,
+            Due::Beat(place) if self.nodes[*place].beats_at > self.now => return,
+            Due::Wake(place) | Due::Beat(place) => (*place, self.draw()),
+            Due::Frame { to, .. } | Due::Tell { to, .. } => (*to, 0),
+            Due::EndSession(place) => return self.end_session(*place),
+        };
         let node = &self.nodes[place];
         if !node.is_running {
             return;
         }
+        // Whoever stands still gets it when it moves again.
         if node.paused_until > self.now {
-            let wait = node.paused_until.since(self.now);
-            return self.schedule(wait, due);
+            return self.schedule(node.paused_until.since(self.now), due);
         }
-        arrive(self);
+        match due {
+            Due::Wake(place) => self.tell(place, MembershipEvent::Wake { random }),
+            Due::Beat(place) => self.beat(place, HeartbeatEvent::Wake { random }),
+            Due::Frame { from, to, bytes } => {
+                let frame = MembershipFrame::decode(&bytes).expect("what a machine made can be read");
+                self.hear(to, self.id(from), frame);
+            }
+            Due::Tell { to, event } => self.tell(to, event),
+            Due::EndSession(_) => {}
+        }
     }
 
     fn hear(&mut self, place: usize, from: NodeId, frame: MembershipFrame) {
@@ -279,8 +267,7 @@ impl Cluster {
     fn beat(&mut self, place: usize, event: HeartbeatEvent) {
         for action in self.nodes[place].heartbeat.handle(self.now, event) {
             if let Some((to, frame)) = action.frame() {
-                let to = self.nodes.iter().position(|node| node.info.id == to);
-                to.into_iter().for_each(|to| self.send(place, to, &frame));
+                self.send_to(place, to, &frame);
                 continue;
             }
             match action {
@@ -312,23 +299,21 @@ impl Cluster {
     fn carry_out(&mut self, place: usize, actions: Vec<MembershipAction>) {
         for action in actions {
             match action {
-                MembershipAction::Send { to, frame } => {
-                    let to = self.nodes.iter().position(|node| node.info.id == to);
-                    to.into_iter().for_each(|to| self.send(place, to, &frame));
-                }
+                MembershipAction::Send { to, frame } => self.send_to(place, to, &frame),
                 MembershipAction::SendToAddress { to, frame } => {
                     let to = self.nodes.iter().position(|node| node.is_running && node.info.address == to);
                     to.into_iter().for_each(|to| self.send(place, to, &frame));
                 }
                 MembershipAction::Revoke(id) => {
                     self.nodes[place].revoked.insert(id);
-                    let subject = self.nodes.iter().position(|node| node.info.id == id);
-                    subject
-                        .into_iter()
-                        .for_each(|subject| self.schedule(self.session_end, Due::EndSession(subject)));
+                    if let Some(&subject) = self.places.get(&id) {
+                        self.schedule(self.session_end, Due::EndSession(subject));
+                    }
                 }
-                MembershipAction::Publish(event) => self.nodes[place].events.push((self.now, event)),
-                MembershipAction::Reachable(_) => {}
+                MembershipAction::Publish(event) if self.keeps_events => {
+                    self.nodes[place].events.push((self.now, event));
+                }
+                MembershipAction::Publish(_) | MembershipAction::Reachable(_) => {}
                 MembershipAction::Watch { present, suspected } => {
                     self.beat(place, HeartbeatEvent::Nodes { present, suspected });
                 }
@@ -344,6 +329,12 @@ impl Cluster {
                     self.schedule(at.since(self.now), Due::Wake(place));
                 }
             }
+        }
+    }
+
+    fn send_to(&mut self, from: usize, to: NodeId, frame: &MembershipFrame) {
+        if let Some(&to) = self.places.get(&to) {
+            self.send(from, to, frame);
         }
     }
 

@@ -4,6 +4,7 @@ mod main_loop;
 mod room;
 mod state;
 mod thread;
+mod timing;
 
 pub(crate) use main_loop::{ArbiterShared, Drained, Entry, Presence, Survey, run};
 pub(crate) use state::{ArbiterLocal, Expire, not_serving};

@@ -11,6 +11,7 @@ use archipelago_protocol::call::{CallError, CallTable, Ended, Queue, Start};
 use archipelago_protocol::identity::{ActorId, CorrelationId};
 use archipelago_protocol::time::Millis;
 
+use super::timing::Timing;
 use crate::call::NearSender;
 use crate::catalog::{AnyKind, Job, JobHead, KindCatalog, Queued, Reply};
 use crate::datacenter::Abroad;
@@ -20,7 +21,7 @@ use crate::mutants::{Mutant, broken};
 use crate::named::NamedCalls;
 use crate::node::NodeShared;
 use crate::placement::Hosting;
-use crate::remote::{Returns, Roads, Routes, SeatLocal, Transfers};
+use crate::remote::{Returns, Roads, Room, Routes, SeatLocal, Transfers};
 use crate::watch::Watchers;
 
 /// Activations, pending calls and their bookkeeping on one data arbiter.
@@ -50,6 +51,7 @@ pub(crate) struct ArbiterLocal {
     watchers: Watchers,
     abroad: Abroad,
     crowd: RefCell<Crowd>,
+    timing: Timing,
 }
 
 impl ArbiterLocal {
@@ -58,6 +60,7 @@ impl ArbiterLocal {
         let kinds = node.kinds().iter().map(|kind| kind.spec().catalog(kind, abroad)).collect();
         let first_token = node.env().random();
         let crowd = Crowd::new(node.settings().max_active, node.data_arbiters().len());
+        let room = Room::of_one(&node.settings().remote, node.data_arbiters().len());
         Self {
             kinds,
             calls: RefCell::new(CallTable::new(index, node.settings().pending_calls)),
@@ -71,7 +74,7 @@ impl ArbiterLocal {
             meters: ArbiterMeters::new(index),
             index,
             seat: OnceCell::new(),
-            routes: Routes::new(node.settings().placement_cache.limits),
+            routes: Routes::new(node.settings().placement_cache.limits, room),
             returns: Returns::default(),
             transfers: Transfers::default(),
             roads: Roads::default(),
@@ -80,6 +83,7 @@ impl ArbiterLocal {
             watchers: Watchers::default(),
             abroad: Abroad::new(node.settings()),
             crowd: RefCell::new(crowd),
+            timing: Timing::default(),
             node,
         }
     }
@@ -233,15 +237,19 @@ impl ArbiterLocal {
     }
 
     #[inline]
-    pub(crate) fn job_started(&self) {
+    pub(crate) fn job_started(&self, token: u64) {
         self.running_jobs.set(self.running_jobs.get() + 1);
+        if Timing::measures(token) {
+            self.timing.begin(token, self.node.env().nanos());
+        }
     }
 
-    /// A job that was started is over.
+    /// A job that was started is over; answers how many seconds it took, if that was measured.
     #[inline]
-    pub(crate) fn job_ended(&self) {
+    pub(crate) fn job_ended(&self, token: u64) -> Option<f64> {
         self.running_jobs.set(self.running_jobs.get().saturating_sub(1));
         self.job_over();
+        if Timing::measures(token) { self.timing.end(token, self.node.env().nanos()) } else { None }
     }
 
     /// A number for one running job, unlike any other.

@@ -54,6 +54,7 @@ impl<A: VirtualActor> KindCatalog<A> {
         };
         let (on, index) = (Rc::clone(on), self.index());
         let env = Arc::clone(on.node().env());
+        let began = env.nanos();
         env.spawn(Box::pin(async move {
             let outcome = hook(&on, within(entered, prepare(&mut actor, here, provision))).await;
             slot.inner.borrow_mut().tokens.clear();
@@ -62,7 +63,11 @@ impl<A: VirtualActor> KindCatalog<A> {
             }
             let Some(kind) = on.kind::<A>(index) else { return };
             match outcome {
-                Ok(()) if may_serve(&on) => kind.begin(slot, actor, &on),
+                Ok(()) if may_serve(&on) => {
+                    let took = on.node().env().nanos().saturating_sub(began);
+                    kind.meters().activating.record(took as f64 / 1e9);
+                    kind.begin(slot, actor, &on);
+                }
                 Ok(()) => kind.turn_away(&slot, &on),
                 Err(reason) => kind.give_up(&slot, &reason, &on),
             }
@@ -78,7 +83,7 @@ impl<A: VirtualActor> KindCatalog<A> {
         self.carried_is_used(&slot);
         self.watch_idleness(&slot, on);
         self.rank(&slot);
-        self.meters().activations.increment(1);
+        self.begins();
         let mut ctx = Context::new();
         ctx.spawn(Inbox::new(slot, Rc::clone(on), self.index()));
         ctx.run(actor);

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use archipelago_protocol::activation::DeactivateReason;
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::handoff::CarriedState;
-use archipelago_protocol::message::{Codec, WireId};
+use archipelago_protocol::message::{Codec, MessageFlags, WireId};
 use archipelago_protocol::time::Millis;
 
 use super::job::{JobHead, WayBack};
@@ -52,6 +52,8 @@ pub(crate) trait AnyKind: Any {
     fn unload(&self, shard: u64, states: Vec<CarriedState>, now: Millis);
     /// Whether it handles the message with this number and type.
     fn takes(&self, id: WireId, message: TypeId) -> bool;
+    /// What the type of a message says about it; nothing if no message has this number.
+    fn flags_of(&self, id: WireId) -> MessageFlags;
     /// Queues a boxed `Job<TypedJob>` of a message that it takes.
     fn submit_boxed(
         &self,

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use archipelago_protocol::handoff::CarriedState;
+use archipelago_protocol::handoff::{CarriedState, StateBytes};
 use archipelago_protocol::time::Millis;
 use metrics::counter;
 
@@ -16,20 +16,27 @@ use crate::mutants::{Mutant, broken};
 use crate::state::NotCarried;
 
 impl<A: VirtualActor> KindCatalog<A> {
-    /// Takes the state of an actor that ends because its shard moves.
+    /// Whether something of its actors goes along with a shard: their states, or that they were active, for other
+    /// datacenters that ask.
+    pub(super) fn takes_along(&self) -> bool {
+        A::MIGRATION.is_some() || self.shards().reaches()
+    }
+
+    /// Takes the state of an actor that ends because its shard moves, and notes that it was active.
     pub(super) fn take_along(&self, slot: &Slot<A>, actor: &mut A, on: &ArbiterLocal) {
-        let (Some(migration), shard) = (A::MIGRATION, self.shards().of(slot.hash)) else { return };
-        let key = slot.id.key().as_str();
+        let (key, shard) = (slot.id.key().as_str(), self.shards().of(slot.hash));
         if broken(Mutant::ParcelBeforeQuiet) && self.luggage().of_actor(shard, key).is_some() {
             return;
         }
-        match (migration.dehydrate)(actor) {
-            Ok(Some((version, bytes))) => {
-                let state = CarriedState { key: key.to_owned(), version, bytes };
-                self.luggage().keep(shard, state, self.kept_until(on.now()));
-            }
-            Ok(None) => {}
-            Err(reason) => not_carried(on, slot.id.to_string(), &reason),
+        let taken = A::MIGRATION.map_or(Ok(None), |migration| (migration.dehydrate)(actor));
+        let taken = taken.unwrap_or_else(|reason| {
+            not_carried(on, slot.id.to_string(), &reason);
+            None
+        });
+        let state = taken.map(|(version, bytes)| StateBytes { version, bytes });
+        if state.is_some() || self.shards().reaches() {
+            let carried = CarriedState { key: key.to_owned(), state };
+            self.luggage().keep(shard, carried, self.kept_until(on.now()));
         }
     }
 
@@ -42,14 +49,15 @@ impl<A: VirtualActor> KindCatalog<A> {
     }
 
     /// The state that waits for an actor.
-    pub(super) fn carried_for(&self, slot: &Slot<A>) -> Option<CarriedState> {
+    pub(super) fn carried_for(&self, slot: &Slot<A>) -> Option<StateBytes> {
         A::MIGRATION
             .and_then(|_| self.luggage().of_actor(self.shards().of(slot.hash), slot.id.key().as_str()))
+            .and_then(|carried| carried.state)
     }
 
     /// An actor has begun with what it was to get, or has saved something newer.
     pub(super) fn carried_is_used(&self, slot: &Slot<A>) {
-        if A::MIGRATION.is_some() {
+        if self.takes_along() {
             self.luggage().used(self.shards().of(slot.hash), slot.id.key().as_str());
         }
     }
@@ -64,7 +72,7 @@ impl<A: VirtualActor> KindCatalog<A> {
 pub(super) struct Provision<A> {
     /// Makes another instance, if the first one cannot be used any more.
     pub(super) anew: Box<dyn Fn() -> Result<A, BoxError>>,
-    pub(super) carried: Option<CarriedState>,
+    pub(super) carried: Option<StateBytes>,
     pub(super) on: Rc<ArbiterLocal>,
 }
 

@@ -17,6 +17,7 @@ use futures_util::future::{OptionFuture, join};
 use tracing::level_filters::LevelFilter;
 
 use super::job::{Queued, Ran};
+use super::kind::KindCatalog;
 use super::slot::{Running, Slot};
 use crate::arbiter::{ArbiterLocal, not_serving};
 use crate::call::{Entered, begin, enter};
@@ -40,22 +41,25 @@ impl<A: VirtualActor> Inbox<A> {
     /// Takes note of the replies that have come.
     fn poll_replies(&self, cx: &mut TaskContext<'_>) {
         while let Some((token, job)) = self.slot.poll_running(cx) {
-            self.job_ended(token, job, self.on.coarse());
+            self.job_ended(token, job, self.on.coarse(), self.on.kind::<A>(self.kind));
         }
     }
 
     /// Starts what may start; true if the budget ran out before the work did.
     fn start_jobs(&mut self, actor: &mut A, ctx: &mut Context<A>, cx: &mut TaskContext<'_>) -> bool {
-        let mut now = self.on.coarse();
+        let on = Rc::clone(&self.on);
+        // Looked up once for all jobs of this turn.
+        let kind = on.kind::<A>(self.kind);
+        let mut now = on.coarse();
         for _ in 0..BUDGET {
             if ctx.waiting() || !self.take_job(now) {
                 return false;
             }
             let ran = self.run(actor, ctx);
             // One reading ends this job and begins the next.
-            now = self.on.coarse();
+            now = on.coarse();
             match (ran, self.on_stack.take()) {
-                (Ran::Done, Some((token, job))) => self.job_ended(token, job, now),
+                (Ran::Done, Some((token, job))) => self.job_ended(token, job, now, kind),
                 (Ran::Awaiting, Some((token, job))) => {
                     self.slot.keep_running(Running { token, job: Some(job) });
                     self.poll_replies(cx);
@@ -86,7 +90,7 @@ impl<A: VirtualActor> Inbox<A> {
                 Ok(()) => {
                     let token = self.on.new_token();
                     inner.life.job_started(now, flags);
-                    self.on.job_started();
+                    self.on.job_started(token);
                     inner.tokens.push(token);
                     drop(inner);
                     self.on_stack = Some((token, job));
@@ -123,13 +127,15 @@ impl<A: VirtualActor> Inbox<A> {
         span.in_scope(|| job.body.run(actor, ctx))
     }
 
-    fn job_ended(&self, token: u64, job: Queued<A>, now: Millis) {
+    #[inline]
+    fn job_ended(&self, token: u64, job: Queued<A>, now: Millis, kind: Option<&KindCatalog<A>>) {
         let mut inner = self.slot.inner.borrow_mut();
         inner.life.job_ended(now, job.head.flags);
         inner.tokens.remove(token);
         drop(inner);
-        self.on.job_ended();
-        if let Some(kind) = self.on.kind::<A>(self.kind) {
+        let seconds = self.on.job_ended(token);
+        if let Some(kind) = kind {
+            kind.handled(seconds);
             kind.hold_reply(job, &self.on);
         }
     }
@@ -163,13 +169,13 @@ impl<A: VirtualActor> Inbox<A> {
         ctx.terminate();
     }
 
-    /// Takes the state of an actor that ends because its shard moves.
+    /// Takes what goes along of an actor that ends because its shard moves.
     fn take_along(&self, actor: &mut A, reason: DeactivateReason) {
         let for_a_move = matches!(reason, DeactivateReason::Moving | DeactivateReason::NodeStopping);
-        if A::MIGRATION.is_some()
-            && for_a_move
+        if for_a_move
             && self.slot.inner.borrow().moves
             && let Some(kind) = self.on.kind::<A>(self.kind)
+            && kind.takes_along()
         {
             kind.take_along(&self.slot, actor, &self.on);
         }
@@ -234,7 +240,7 @@ impl<A: VirtualActor> Drop for Inbox<A> {
                 self.on.end_call(call);
             }
             job.body.fail(CallError::Panicked, &self.on);
-            self.job_ended(token, job, self.on.coarse());
+            self.job_ended(token, job, self.on.coarse(), self.on.kind::<A>(self.kind));
         }
         self.flush_replies();
         let mut inner = self.slot.inner.borrow_mut();

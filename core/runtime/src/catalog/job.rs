@@ -64,8 +64,8 @@ pub(crate) trait JobBody<A: VirtualActor>: Reply {
     fn goes_back(&self, on: &ArbiterLocal) -> bool;
     /// Whether it came by this connection.
     fn came_by(&self, incoming: &Incoming, on: &ArbiterLocal) -> bool;
-    /// Takes the content of a new job out of `fresh`, an `Option` of one of the same type; false if it is of another.
-    fn refill(&mut self, fresh: &mut dyn Any) -> bool;
+    /// The job as it is, for whoever fills it again.
+    fn as_any(&mut self) -> &mut dyn Any;
     /// Makes of the job again what it was before it was queued; none if it cannot be encoded: then its call ends without an
     /// answer.
     fn unsend(&mut self, origin: Origin) -> Option<Unsent>;
@@ -175,6 +175,28 @@ impl<M: RemoteMessage> TypedJob<M> {
         Self { stage: Stage::Waiting(message), reply_to }
     }
 
+    /// Makes a job in the memory of `kept`, if that was one of the same message, or in new memory.
+    #[inline(always)]
+    pub(crate) fn within<A>(
+        kept: Option<Queued<A>>,
+        head: JobHead,
+        message: M,
+        reply_to: ReplyTo<M::Result>,
+    ) -> Queued<A>
+    where
+        A: VirtualActor,
+        M: AcceptedBy<A>,
+    {
+        let Some(mut kept) = kept else { return Job::boxed(head, Self::new(message, reply_to)) };
+        let Some(body) = kept.body.as_any().downcast_mut::<Self>() else {
+            return Job::boxed(head, Self::new(message, reply_to));
+        };
+        body.stage = Stage::Waiting(message);
+        body.reply_to = reply_to;
+        kept.head = head;
+        kept
+    }
+
     fn take_reply(&mut self) -> Answer<M::Result> {
         match std::mem::replace(&mut self.stage, Stage::Running) {
             Stage::Over(reply) => reply,
@@ -189,6 +211,8 @@ impl<A: VirtualActor, M: AcceptedBy<A>> JobBody<A> for TypedJob<M> {
             return Ran::Done;
         };
         let (stage, ran) = match <M::Via as Dispatch<A, M>>::dispatch(actor, message, ctx) {
+            // Nobody will take it out of the job.
+            Dispatched::Reply(_) if matches!(self.reply_to, ReplyTo::Nobody) => return Ran::Done,
             Dispatched::Reply(reply) => (Stage::Over(Ok(reply)), Ran::Done),
             Dispatched::Nothing => (Stage::Over(Err(CallError::NoReply)), Ran::Done),
             Dispatched::Later(reply) => (Stage::Awaiting(reply), Ran::Awaiting),
@@ -213,14 +237,8 @@ impl<A: VirtualActor, M: AcceptedBy<A>> JobBody<A> for TypedJob<M> {
         matches!(&self.reply_to, ReplyTo::Lane(way, _) if way.came_by(incoming))
     }
 
-    fn refill(&mut self, fresh: &mut dyn Any) -> bool {
-        match fresh.downcast_mut::<Option<Self>>().and_then(Option::take) {
-            Some(fresh) => {
-                *self = fresh;
-                true
-            }
-            None => false,
-        }
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
     }
 
     fn unsend(&mut self, origin: Origin) -> Option<Unsent> {
@@ -282,8 +300,12 @@ impl<M: RemoteMessage> Reply for TypedJob<M> {
     }
 
     fn clear(&mut self) {
-        self.stage = Stage::Running;
-        self.reply_to = ReplyTo::Nobody;
+        if !matches!(self.stage, Stage::Running) {
+            self.stage = Stage::Running;
+        }
+        if !matches!(self.reply_to, ReplyTo::Nobody) {
+            self.reply_to = ReplyTo::Nobody;
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! All actors of one kind on one arbiter.
 
 use std::any::{Any, TypeId};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use archipelago_protocol::activation::{DeactivateReason, TimeQueue};
 use archipelago_protocol::call::{CallError, UnknownMessage};
 use archipelago_protocol::handoff::CarriedState;
 use archipelago_protocol::identity::{ActorId, Generation};
-use archipelago_protocol::message::WireId;
+use archipelago_protocol::message::{MessageFlags, WireId};
 use archipelago_protocol::time::Millis;
 
 use super::any_kind::{AnyKind, Encoded};
@@ -58,6 +58,9 @@ pub(crate) struct KindCatalog<A: VirtualActor> {
     /// Jobs that have ended, to be filled again.
     jobs: RefCell<Vec<Queued<A>>>,
     meters: KindMeters,
+    /// How many activations have begun, and how many had when all were last asked to leave.
+    begun: Cell<u64>,
+    asked: Cell<Option<u64>>,
 }
 
 impl<A: VirtualActor> KindCatalog<A> {
@@ -82,6 +85,8 @@ impl<A: VirtualActor> KindCatalog<A> {
             ranks: RefCell::default(),
             held: RefCell::default(),
             jobs: RefCell::default(),
+            begun: Cell::new(0),
+            asked: Cell::new(None),
         }
     }
 
@@ -148,6 +153,12 @@ impl<A: VirtualActor> KindCatalog<A> {
             head.call = Some(on.open_call(head.deadline, Rc::clone(&slot) as Rc<dyn Expire>)?);
         }
         Ok(slot)
+    }
+
+    /// Notes that an activation begins.
+    pub(super) fn begins(&self) {
+        self.begun.set(self.begun.get().wrapping_add(1));
+        self.meters.activations.increment(1);
     }
 
     /// Notes that the inbox of `slot` is gone.
@@ -237,6 +248,14 @@ impl<A: VirtualActor> KindCatalog<A> {
 
     pub(super) const fn meters(&self) -> &KindMeters {
         &self.meters
+    }
+
+    /// A handler has ended; it took so many seconds, if that was measured.
+    #[inline]
+    pub(super) fn handled(&self, seconds: Option<f64>) {
+        if let Some(seconds) = seconds {
+            self.meters.handling.record(seconds);
+        }
     }
 
     pub(super) fn index(&self) -> u32 {
@@ -356,6 +375,10 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
         self.messages.get(id).is_some_and(|entry| entry.type_id == message)
     }
 
+    fn flags_of(&self, id: WireId) -> MessageFlags {
+        self.messages.get(id).map_or(MessageFlags::empty(), |entry| entry.flags)
+    }
+
     fn submit_boxed(
         &self,
         target: &Target,
@@ -392,6 +415,10 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
     }
 
     fn leave_all(&self, reason: DeactivateReason) {
+        // Of a million that go only those who came later have to be asked again.
+        if self.asked.replace(Some(self.begun.get())) == Some(self.begun.get()) {
+            return;
+        }
         for slot in self.slots.all() {
             slot.inner.borrow_mut().life.leave(reason);
             slot.wake();

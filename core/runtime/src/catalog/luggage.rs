@@ -1,4 +1,5 @@
-//! The states of actors between two activations of a move: those that went for it here, and those that came along.
+//! The states of actors between two activations of a move: those that went for it here, and those that came along. An actor
+//! without a state is in the list as well, if other datacenters may ask whether it lives here.
 //!
 //! A state waits here until its actor begins again, on this node because the shard stays or because it came here. If the
 //! shard goes, so do the states; if nobody asks for the actor for as long as it might have been idle, its state is forgotten.
@@ -63,6 +64,17 @@ impl Luggage {
     pub(crate) fn of_shard(&self, shard: u64) -> Vec<CarriedState> {
         let shards = self.shards.borrow();
         shards.get(&shard).map_or_else(Vec::new, |waiting| waiting.states.values().cloned().collect())
+    }
+
+    /// Whether an actor waits for its next message, after a move.
+    pub(crate) fn has(&self, shard: u64, key: &str) -> bool {
+        self.shards.borrow().get(&shard).is_some_and(|waiting| waiting.states.contains_key(key))
+    }
+
+    /// Whether an actor of a shard has a state here.
+    pub(crate) fn has_states(&self, shard: u64) -> bool {
+        let shards = self.shards.borrow();
+        shards.get(&shard).is_some_and(|waiting| waiting.states.values().any(|one| one.state.is_some()))
     }
 
     /// What the states of a shard weigh; none if there are none.

@@ -116,18 +116,7 @@ where
         reason: format!("{}: {error}", M::NAME).into(),
         started: false,
     })?;
-    let reply_to = way_back.take(codec);
-    let mut fresh = Some(TypedJob::new(message, reply_to));
-    if let Some(mut kept) = kept
-        && kept.body.refill(&mut fresh)
-    {
-        kept.head = head;
-        return Ok(kept);
-    }
-    match fresh {
-        Some(fresh) => Ok(Job::boxed(head, fresh)),
-        None => Err(CallError::NoReply),
-    }
+    Ok(TypedJob::within(kept, head, message, way_back.take(codec)))
 }
 
 fn unwrap<A, M>(job: Box<dyn Any + Send>) -> Option<Queued<A>>

@@ -1,7 +1,8 @@
 //! The replies of a kind's actors on their way out, and the memory of the jobs they came in.
 //!
-//! Replies are held until their actor has had its turn, and leave together. What came from another node ends here: its job is
-//! kept for a message to come, because such jobs come in bursts, of which an allocator keeps no more than a handful at hand.
+//! Replies are held until their actor has had its turn, and leave together. What came from another node ends here, and so does
+//! what was told: such a job is kept for a message to come, because they come in bursts, of which an allocator keeps no more
+//! than a handful at hand.
 
 use super::job::Queued;
 use super::kind::KindCatalog;
@@ -44,14 +45,15 @@ impl<A: VirtualActor> KindCatalog<A> {
 
     /// A job that has ended, to be filled again.
     #[inline]
-    pub(super) fn kept_job(&self) -> Option<Queued<A>> {
+    pub(crate) fn kept_job(&self) -> Option<Queued<A>> {
         self.jobs().borrow_mut().pop()
     }
 
-    /// Keeps a job that has ended, unless it is one that no message of another node could use, or there are enough.
+    /// Keeps a job that has ended, unless it is one that nobody could use, or there are enough.
     #[inline]
     fn keep(&self, mut job: Queued<A>) {
-        if !job.head.remote || size_of_val(&*job) > LARGEST {
+        let of_use = job.head.remote || !job.head.asks;
+        if !of_use || size_of_val(&*job) > LARGEST {
             return;
         }
         // Before the list is borrowed: what is dropped here may be of any type.

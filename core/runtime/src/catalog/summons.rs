@@ -40,8 +40,8 @@ impl<A: VirtualActor> JobBody<A> for Summons {
         false
     }
 
-    fn refill(&mut self, _: &mut dyn Any) -> bool {
-        false
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
     }
 
     fn unsend(&mut self, _: Origin) -> Option<Unsent> {

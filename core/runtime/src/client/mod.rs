@@ -15,3 +15,5 @@ pub(crate) use locator::ContactLocator;
 pub(crate) use no_directory::NoDirectory;
 pub(crate) use stay::{adopt_layouts, stay};
 pub(crate) use words::answer;
+#[cfg(feature = "corpus")]
+pub(crate) use words::readers;

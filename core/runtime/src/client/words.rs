@@ -88,7 +88,7 @@ fn shard_of(node: &NodeShared, key: &OwnedKey, layout: KindLayout) -> Result<Sha
         OwnedKey::Shard { shard, .. } if layout.shards().is_some() && layout.has(u64::from(*shard)) => {
             Ok(Shard::home(index, u64::from(*shard)))
         }
-        OwnedKey::Actor(actor) if layout.is_by_range() => Ok(node.shard(index, actor.stable_hash())),
+        OwnedKey::Actor(actor) if layout.shards().is_none() => Ok(node.shard(index, actor.stable_hash())),
         _ => Err(not_serving(&format!("kind {kind} has no {key}"))),
     }
 }
@@ -101,4 +101,15 @@ pub(super) fn encode(value: &impl Serialize) -> Result<Bytes, CallError> {
 pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CallError> {
     let decoded = Codec::Json.decode(bytes);
     decoded.map_err(|error| CallError::Codec { reason: error.to_string().into(), started: false })
+}
+
+/// What of this is read from peers.
+#[cfg(feature = "corpus")]
+pub(crate) fn readers() -> Vec<crate::corpus::Reader> {
+    use crate::corpus::Reader;
+    vec![
+        Reader::json::<Question>("a question of a client"),
+        Reader::json::<Vec<Option<KindLayout>>>("how kinds are divided"),
+        Reader::json::<Option<Whereabouts>>("whereabouts for a client"),
+    ]
 }

@@ -86,6 +86,9 @@ impl Cluster {
                     if let MemberEvent::MemberDowned(member) | MemberEvent::MemberRemoved(member) = &event {
                         self.node.watches().node_gone(member.id());
                     }
+                    if let MemberEvent::MemberRemoved(member) = &event {
+                        self.node.part_from(member.id(), false);
+                    }
                     self.node.events().publish(Event::Membership(event));
                 }
                 MembershipAction::Reachable(nodes) => self.monitor.do_send(Reachable(nodes)),
@@ -194,16 +197,19 @@ impl Cluster {
         self.part_from(id, ctx);
     }
 
-    /// Connections to a node whose session others have ended are given up. One that has ended its session itself still gives
-    /// back what comes too late, and says goodbye.
+    /// Links to a node whose session has ended are given up: at once if others have ended it.
     fn part_from(&self, id: NodeId, ctx: &mut Context<Self>) {
         let (node, directory) = (Arc::clone(&self.node), Arc::clone(self.node.directory()));
         let work = async move {
-            match directory.lease(id).await {
-                Ok(Some(LeaseSeen { lease: Lease::Ended { by, .. }, .. })) if by != id => node.part_from(id),
-                Ok(_) => {}
-                Err(error) => tracing::debug!(%id, %error, "the connections to a node end by themselves"),
-            }
+            let at_once = match directory.lease(id).await {
+                Ok(Some(LeaseSeen { lease: Lease::Ended { by, .. }, .. })) => by != id,
+                Ok(_) => false,
+                Err(error) => {
+                    tracing::debug!(%id, %error, "who has ended a session is not known");
+                    false
+                }
+            };
+            node.part_from(id, at_once);
         };
         ctx.spawn(work.into_actor(self));
     }

@@ -80,7 +80,8 @@ pub(crate) struct GossipActor {
     heartbeat: Addr<HeartbeatActor>,
     membership: Membership,
     first: Vec<MembershipAction>,
-    wake: Option<SpawnHandle>,
+    /// When it is to be woken, and by what.
+    wake: Option<(Millis, SpawnHandle)>,
 }
 
 impl GossipActor {
@@ -155,15 +156,19 @@ impl GossipActor {
     }
 
     fn wake_at(&mut self, at: Millis, ctx: &mut Context<Self>) {
-        if let Some(earlier) = self.wake.take() {
+        if self.wake.is_some_and(|(armed, _)| armed == at) {
+            return;
+        }
+        if let Some((_, earlier)) = self.wake.take() {
             ctx.cancel_future(earlier);
         }
         let env = self.node.env();
         let sleep = env.sleep(at.since(env.now()));
-        self.wake = Some(ctx.spawn(sleep.into_actor(self).map(|(), gossip, ctx| {
+        let woken = ctx.spawn(sleep.into_actor(self).map(|(), gossip, ctx| {
             gossip.wake = None;
             gossip.wake_up(ctx);
-        })));
+        }));
+        self.wake = Some((at, woken));
     }
 
     fn wake_up(&mut self, ctx: &mut Context<Self>) {

@@ -42,6 +42,8 @@ pub(crate) struct HeartbeatActor {
     gossip: Addr<GossipActor>,
     machine: HeartbeatMachine,
     addresses: BTreeMap<NodeId, NodeAddress>,
+    /// When something last came from those who are watched, over whichever lane.
+    heard: BTreeMap<NodeId, Millis>,
     wake: Option<SpawnHandle>,
 }
 
@@ -49,7 +51,7 @@ impl HeartbeatActor {
     pub(super) fn new(node: Arc<NodeShared>, gossip: Addr<GossipActor>) -> Self {
         let (now, settings) = (node.env().now(), node.settings().membership.heartbeat);
         let machine = HeartbeatMachine::new(now, node.id(), settings);
-        Self { node, gossip, machine, addresses: BTreeMap::new(), wake: None }
+        Self { node, gossip, machine, addresses: BTreeMap::new(), heard: BTreeMap::new(), wake: None }
     }
 
     fn apply(&mut self, event: HeartbeatEvent, ctx: &mut Context<Self>) {
@@ -69,6 +71,19 @@ impl HeartbeatActor {
         }
     }
 
+    /// Whatever came from a node since the last look is a sign of life, also a message from one of its actors to one of ours.
+    fn notice_traffic(&mut self, ctx: &mut Context<Self>) {
+        let book = self.node.remoting().book();
+        let heard = |id: NodeId| Some((id, book.get(id)?.heard()));
+        let heard: BTreeMap<NodeId, Millis> = self.machine.watched().filter_map(heard).collect();
+        let earlier = std::mem::replace(&mut self.heard, heard.clone());
+        for (id, at) in heard {
+            if at > earlier.get(&id).copied().unwrap_or_default() {
+                self.apply(HeartbeatEvent::Life(id), ctx);
+            }
+        }
+    }
+
     /// Only to those present: their addresses are known.
     fn say(&self, to: NodeId, frame: MembershipFrame) {
         if let Some(address) = self.addresses.get(&to) {
@@ -84,6 +99,7 @@ impl HeartbeatActor {
         let sleep = env.sleep(at.since(env.now()));
         self.wake = Some(ctx.spawn(sleep.into_actor(self).map(|(), heartbeat, ctx| {
             heartbeat.wake = None;
+            heartbeat.notice_traffic(ctx);
             let random = heartbeat.node.env().random();
             heartbeat.apply(HeartbeatEvent::Wake { random }, ctx);
         })));

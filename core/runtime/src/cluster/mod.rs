@@ -12,7 +12,7 @@ pub(crate) use actor::{Cluster, Plan};
 pub use members::ClusterMember;
 pub(crate) use members::Members;
 pub(crate) use monitor::Monitor;
-pub(crate) use watching::{Watched, watch};
+pub(crate) use watching::{Watched, not_listed, watch};
 
 use std::sync::Arc;
 

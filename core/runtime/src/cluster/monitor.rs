@@ -1,4 +1,5 @@
-//! The actor that ends the sessions of nodes that fell silent. Every decision is [`LeaseObserver`]'s.
+//! The actor that ends the sessions of nodes that fell silent, and removes what is left of them long after. Every decision is
+//! [`LeaseObserver`]'s and [`Collector`]'s.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +9,8 @@ use archipelago_directory::carry_out_observer;
 use archipelago_protocol::contract::{Entry, EntryId, WatchEvent, WatchScope};
 use archipelago_protocol::identity::NodeId;
 use archipelago_protocol::session::{
-    LeaseObserver, LeaseOutcome, ObserverAction, ObserverEvent, Session, times,
+    Collector, CollectorAction, CollectorEvent, LeaseObserver, LeaseOutcome, ObserverAction, ObserverEvent,
+    Session, times,
 };
 use archipelago_protocol::time::Millis;
 
@@ -50,13 +52,16 @@ pub(crate) struct Monitor {
     observer: LeaseObserver,
     watching: Option<SpawnHandle>,
     wake: Option<SpawnHandle>,
+    collector: Collector,
+    collect: Option<SpawnHandle>,
     report_to: Option<Addr<Cluster>>,
 }
 
 impl Monitor {
     pub(super) fn new(node: Arc<NodeShared>) -> Self {
         let observer = LeaseObserver::new(node.id());
-        Self { node, observer, watching: None, wake: None, report_to: None }
+        let (collector, collect) = (Collector::default(), None);
+        Self { node, observer, watching: None, wake: None, collector, collect, report_to: None }
     }
 
     fn apply(&mut self, event: ObserverEvent, ctx: &mut Context<Self>) {
@@ -111,11 +116,12 @@ impl Monitor {
     }
 
     /// A session is over: its keys are free. Taking its records away saves others a look at its lease.
-    fn ended(&self, id: NodeId, ctx: &mut Context<Self>) {
+    fn ended(&mut self, id: NodeId, ctx: &mut Context<Self>) {
         if id == self.node.id() {
             return;
         }
         tracing::info!(node = %self.node.id(), ended = %id, "a session has ended");
+        self.tidy(CollectorEvent::Ended(id), ctx);
         self.node.events().publish(Event::SessionEnded { node: id });
         if let Some(cluster) = &self.report_to {
             cluster.do_send(Ended(id));
@@ -134,6 +140,48 @@ impl Monitor {
         ctx.spawn(evict.into_actor(self));
     }
 
+    // ---- what is left of ended sessions ----
+
+    fn tidy(&mut self, event: CollectorEvent, ctx: &mut Context<Self>) {
+        for action in self.collector.handle(self.node.env().now(), event) {
+            match action {
+                CollectorAction::Collect(id) => self.collect(id, ctx),
+                CollectorAction::Forget(id) => self.apply(ObserverEvent::Gone(id), ctx),
+                CollectorAction::WakeAt(at) => self.tidy_at(at, ctx),
+            }
+        }
+    }
+
+    fn tidy_at(&mut self, at: Millis, ctx: &mut Context<Self>) {
+        let env = self.node.env();
+        let sleep = env.sleep(at.since(env.now()));
+        let wake = ctx.spawn(sleep.into_actor(self).map(|(), monitor, ctx| {
+            monitor.collect = None;
+            let monitoring = monitor.observer.is_monitoring();
+            monitor.tidy(CollectorEvent::Wake { monitoring }, ctx);
+        }));
+        if let Some(earlier) = self.collect.replace(wake) {
+            ctx.cancel_future(earlier);
+        }
+    }
+
+    /// A lease is evidence for whoever still meets a record of its session: the records go first.
+    fn collect(&self, id: NodeId, ctx: &mut Context<Self>) {
+        let (env, directory) = (Arc::clone(self.node.env()), Arc::clone(self.node.directory()));
+        let limit = times::attempt_timeout(self.node.settings().session_ttl);
+        let work = async move {
+            let removed = async {
+                directory.evict(id).await?;
+                directory.collect(id).await
+            };
+            within(&env, limit, removed).await
+        };
+        ctx.spawn(work.into_actor(self).map(move |removed, monitor, ctx| match removed {
+            Some(Ok(true)) => monitor.tidy(CollectorEvent::Collected(id), ctx),
+            other => tracing::debug!(ended = %id, ?other, "the lease of an ended session stays for now"),
+        }));
+    }
+
     fn take_in(&mut self, change: WatchEvent, ctx: &mut Context<Self>) {
         match change {
             WatchEvent::Snapshot { entries, .. } => {
@@ -142,10 +190,14 @@ impl Monitor {
                     listed.extend(if let Entry::Lease(seen) = &entry { Some(seen.id) } else { None });
                     self.seen(entry, ctx);
                 }
+                self.tidy(CollectorEvent::Listed(listed.clone()), ctx);
                 self.apply(ObserverEvent::Listed(listed), ctx);
             }
             WatchEvent::Put { entry, .. } => self.seen(entry, ctx),
-            WatchEvent::Gone { id: EntryId::Lease(id), .. } => self.apply(ObserverEvent::Gone(id), ctx),
+            WatchEvent::Gone { id: EntryId::Lease(id), .. } => {
+                self.tidy(CollectorEvent::Gone(id), ctx);
+                self.apply(ObserverEvent::Gone(id), ctx);
+            }
             WatchEvent::Gone { .. } => {}
         }
     }

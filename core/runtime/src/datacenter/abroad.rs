@@ -65,7 +65,7 @@ impl ArbiterLocal {
         if head.flags.contains(MessageFlags::IS_LOCAL_ONLY) {
             return Some(home);
         }
-        let standings = self.abroad().standings.borrow();
+        let mut standings = self.abroad().standings.borrow_mut();
         let (key, maps) = (key_of(target), self.node().datacenters());
         if standings.is_sought(&key) {
             return None;
@@ -75,7 +75,13 @@ impl ArbiterLocal {
         }
         match standings.whither(self.coarse(), &key)? {
             Whither::Home => Some(home),
-            Whither::Abroad(shard) => Some(shard).filter(|shard| maps.is_open(shard.island)),
+            Whither::Abroad(shard) => {
+                if self.routes().leads_to(shard).is_some() {
+                    // What goes there keeps the actor alive there: it need not be looked for again.
+                    standings.use_again(self.coarse(), &key, self.node().settings().discovery.positive_life);
+                }
+                Some(shard).filter(|shard| maps.is_open(shard.island))
+            }
         }
     }
 
@@ -85,9 +91,12 @@ impl ArbiterLocal {
     }
 
     /// Keeps a message until it is known where its actor lives.
-    pub(crate) fn wait_for_place(self: &Rc<Self>, parcel: Parked) {
+    pub(crate) fn wait_for_place(self: &Rc<Self>, mut parcel: Parked) {
         if let Some(seat) = self.seat() {
             seat.call_pending();
+        }
+        if let Err(full) = self.take_room(&mut parcel) {
+            return parcel.refuse(full, self);
         }
         let (target, kind, expires) = (parcel.target.clone(), parcel.shard.kind, parcel.expires);
         let kept = self.abroad().standings.borrow_mut().keep(&key_of(&target), parcel);

@@ -9,15 +9,12 @@ use std::sync::Arc;
 use actix::{
     Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, ResponseFuture, SpawnHandle, WrapFuture,
 };
-use archipelago_protocol::contract::{
-    ControlPlane, ControlPlaneError, DataCenterEvent, Epoch, PlacementDecision,
-};
+use archipelago_protocol::contract::{ControlPlane, ControlPlaneError, DataCenterEvent, Epoch};
 use archipelago_protocol::datacenter::{
     Controller, ControllerAction, ControllerEvent, ControllerReport, DataCenterRecord, DataCenterState,
     MapChange, SharedMap, Snapshot, WriteAnswer,
 };
-use archipelago_protocol::identity::{Generation, OwnedKey, Placement};
-use archipelago_protocol::session::{Session, times};
+use archipelago_protocol::identity::{Generation, OwnedKey};
 use archipelago_protocol::time::Millis;
 use futures_util::StreamExt;
 use metrics::{counter, gauge};
@@ -28,6 +25,7 @@ use super::words::{Answer, Word, say};
 use crate::env::within;
 use crate::events::Event;
 use crate::node::NodeShared;
+use crate::role::{Officer, Seat, give_up, want};
 
 // ---- messages: those of other nodes first, then those that the actor sends itself ----
 
@@ -76,7 +74,7 @@ pub(crate) struct DataCenterController {
     plane: Arc<dyn ControlPlane>,
     machine: Controller,
     shared: SharedMap,
-    duty: Option<Generation>,
+    seat: Seat,
     wake: Option<SpawnHandle>,
     watch: Option<SpawnHandle>,
     /// Those who wait for a state of the own record.
@@ -89,16 +87,17 @@ impl DataCenterController {
         let machine = Controller::new(settings.info.clone(), settings.controller.clone());
         let shared = SharedMap::new(settings.info.id().clone(), settings.controller.max_staleness)
             .starting_from((*node.datacenters().newest()).clone());
-        let (duty, wake, watch, waiting) = (None, None, None, Vec::new());
-        Self { node, plane, machine, shared, duty, wake, watch, waiting }
+        let (seat, wake, watch, waiting) = (Seat::new(&node, duty()), None, None, Vec::new());
+        Self { node, plane, machine, shared, seat, wake, watch, waiting }
     }
 
     fn apply(&mut self, event: ControllerEvent, ctx: &mut Context<Self>) {
         let (now, random) = (self.node.env().now(), self.node.env().random());
         for action in self.machine.handle(now, random, event) {
             match action {
-                ControllerAction::ClaimDuty => self.claim(ctx),
-                ControllerAction::ReleaseDuty => self.release(ctx),
+                ControllerAction::ClaimDuty => want(self, true, ctx),
+                // A later leader was found; whoever claims next gets a later generation.
+                ControllerAction::ReleaseDuty => give_up(self, ctx),
                 write @ (ControllerAction::Register { .. }
                 | ControllerAction::Heartbeat { .. }
                 | ControllerAction::SetState { .. }) => self.write(write, ctx),
@@ -121,6 +120,9 @@ impl DataCenterController {
             self.apply(ControllerEvent::Describe(info), ctx);
         }
         self.apply(ControllerEvent::Leads(leads), ctx);
+        if !leads {
+            want(self, false, ctx);
+        }
         if self.shared.is_empty() && !self.machine.is_in_office() {
             self.ask_leader(ctx);
         }
@@ -147,38 +149,6 @@ impl DataCenterController {
             controller.wake = None;
             controller.apply(ControllerEvent::Woke, ctx);
         })));
-    }
-
-    // ---- the duty ----
-
-    fn claim(&self, ctx: &mut Context<Self>) {
-        let node = Arc::clone(&self.node);
-        let claim = async move {
-            let key = OwnedKey::role(DUTY).ok()?;
-            let session = Session { id: node.id(), ttl: node.settings().session_ttl };
-            let claim = node.directory().claim(&key, session, None);
-            match within(node.env(), times::attempt_timeout(session.ttl), claim).await? {
-                Ok(PlacementDecision::Placed(placement)) => Some(placement.generation),
-                _ => None,
-            }
-        };
-        ctx.spawn(claim.into_actor(self).map(|granted, controller, ctx| {
-            controller.duty = granted.or(controller.duty);
-            controller.apply(ControllerEvent::Duty(granted.map(Epoch::from)), ctx);
-        }));
-    }
-
-    /// A later leader was found; whoever claims next gets a later generation.
-    fn release(&mut self, ctx: &mut Context<Self>) {
-        let (Some(generation), Ok(key)) = (self.duty.take(), OwnedKey::role(DUTY)) else { return };
-        let node = Arc::clone(&self.node);
-        let release = async move {
-            let placement = Placement { key, node: node.id(), generation };
-            let limit = times::attempt_timeout(node.settings().session_ttl);
-            let released = within(node.env(), limit, node.directory().release(&placement)).await;
-            tracing::debug!(?released, "the duty of the controller is given back");
-        };
-        ctx.spawn(release.into_actor(self));
     }
 
     // ---- requests to the control plane ----
@@ -377,6 +347,20 @@ fn write_answer(answer: Result<DataCenterRecord, ControlPlaneError>) -> WriteAns
     }
 }
 
+impl Officer for DataCenterController {
+    fn seat(&mut self) -> &mut Seat {
+        &mut self.seat
+    }
+
+    fn take_office(&mut self, generation: Generation, ctx: &mut Context<Self>) {
+        self.apply(ControllerEvent::Duty(Some(Epoch::from(generation))), ctx);
+    }
+
+    fn passed_over(&mut self, ctx: &mut Context<Self>) {
+        self.apply(ControllerEvent::Duty(None), ctx);
+    }
+}
+
 impl Actor for DataCenterController {
     type Context = Context<Self>;
 
@@ -433,8 +417,13 @@ impl Handler<Told> for DataCenterController {
     }
 }
 
-/// The name of the duty in the directory.
-pub(super) const DUTY: &str = "datacenter";
+/// The duty in the directory.
+pub(super) fn duty() -> OwnedKey {
+    OwnedKey::role(DUTY).expect("the duty has a plain name")
+}
+
+/// The name of the duty.
+const DUTY: &str = "datacenter";
 
 /// How long a word to another node of the cluster may take.
 pub(super) const SAY_WITHIN: Millis = Millis(1_000);

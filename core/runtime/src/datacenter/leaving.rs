@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::identity::OwnedKey;
 use archipelago_protocol::membership::MemberStatus;
 use archipelago_protocol::time::Millis;
 
-use super::controller::{DUTY, Want, Wanted};
+use super::controller::{Want, Wanted, duty};
 use super::words::{Answer, Word, say};
 use crate::arbiter::not_serving;
 use crate::env::within;
@@ -23,8 +22,7 @@ impl Node {
     /// [`CallError::NotServing`] if nobody speaks for the datacenter now, or why that node could not be asked.
     pub async fn drain_datacenter(&self) -> Result<(), CallError> {
         let node = self.shared();
-        let key = OwnedKey::role(DUTY).map_err(|error| not_serving(&error.to_string()))?;
-        let found = node.directory().lookup(&key).await;
+        let found = node.directory().lookup(&duty()).await;
         let record = found.map_err(|error| not_serving(&error.to_string()))?;
         let owner = record.ok_or_else(|| not_serving("nobody speaks for the datacenter"))?.placement.node;
         let limit = limit(node);

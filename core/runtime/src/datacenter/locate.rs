@@ -59,10 +59,11 @@ async fn discover(
     let limit = until.since(node.env().now());
     let here = within(node.env(), limit, where_is(node, &question)).await;
     match here.unwrap_or(Err(CallError::Timeout { started: false })) {
-        Ok(Whereabouts::Shard(place)) if place.live => return Ok(Located::Home),
+        Ok(Whereabouts::Shard(place)) if place.residence.is_here() => return Ok(Located::Home),
         Ok(Whereabouts::Shard(ShardPlace { home: Some(home), .. })) => {
             return settle(node, kind, target, home, until).await;
         }
+        // Whether or not it is on its way here: if nobody else has it, home is the place.
         Ok(_) => {}
         // The search goes on; if nobody has it, the way at home will show what is wrong there.
         Err(error) => {

@@ -33,6 +33,8 @@ pub use reach::Reach;
 pub(crate) use searches::Searches;
 pub use settings::{DataCenterSettings, Gateways};
 pub(crate) use words::answer;
+#[cfg(feature = "corpus")]
+pub(crate) use words::readers;
 
 use crate::node::NodeShared;
 

@@ -3,9 +3,11 @@
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::datacenter::Discovered;
 use archipelago_protocol::identity::ActorPath;
+use archipelago_protocol::time::Millis;
 
 use super::ask::unreachable;
 use super::searches::{FarPlace, Sought, search};
+use crate::env::within;
 use crate::message::NamedActor;
 use crate::named::NamedRef;
 use crate::node::Node;
@@ -13,7 +15,7 @@ use crate::remote::{Subject, WhereIs, Whereabouts, where_is};
 
 impl Node {
     /// Finds the actor that is registered at `path` on any node: of this datacenter first, then of the others. The ref goes
-    /// straight to the node where it was found.
+    /// straight to the node where it was found. All of it takes no longer than `discovery.timeout`.
     ///
     /// # Errors
     ///
@@ -30,16 +32,30 @@ impl Node {
 
     async fn find_path(&self, path: &ActorPath) -> Result<ActorPath, CallError> {
         let node = self.shared();
+        let limit = node.settings().discovery.timeout.min(node.settings().call_timeout);
+        let until = node.env().now() + limit;
+        let has_others = node.datacenters().has_others();
         let subject = Subject::Named(path.clone());
         let here = WhereIs { subject, place: false, live: false, relayed: false };
-        if let Whereabouts::Named(Some(found)) = where_is(node, &here).await? {
-            return Ok(found);
-        }
-        let nobody = || CallError::NoSuchActor { path: path.path().into() };
-        if !node.datacenters().has_others() {
+        // Half of the time is left to the others, if there are any.
+        let share = if has_others { Millis(limit.0 / 2) } else { limit };
+        let all_heard = match within(node.env(), share, where_is(node, &here)).await {
+            Some(answer) => match answer? {
+                Whereabouts::Named(Some(found)) => return Ok(found),
+                _ => true,
+            },
+            None => false,
+        };
+        let nobody = || {
+            if all_heard {
+                CallError::NoSuchActor { path: path.path().into() }
+            } else {
+                unreachable("not every node of this datacenter has answered")
+            }
+        };
+        if !has_others {
             return Err(nobody());
         }
-        let until = node.env().now() + node.settings().discovery.timeout.min(node.settings().call_timeout);
         match search(node, Sought::Named(path.clone()), until).await? {
             Discovered::Found { place: FarPlace::Named(found), .. } => Ok(found),
             Discovered::Found { .. } | Discovered::NotFound => Err(nobody()),

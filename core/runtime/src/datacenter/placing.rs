@@ -10,8 +10,8 @@ use std::sync::Arc;
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::contract::{DirectoryError, Homes};
 use archipelago_protocol::datacenter::{
-    DataCenterId, DataCenterMap, DataCenterState, DataCenterTarget, MapEntry, NoCandidate, TargetError,
-    endpoint_order,
+    DataCenterId, DataCenterMap, DataCenterState, DataCenterTarget, MapEntry, NoCandidate, Residence,
+    TargetError, endpoint_order,
 };
 use archipelago_protocol::identity::{ActorId, Kind};
 use archipelago_protocol::time::Millis;
@@ -124,16 +124,20 @@ async fn place(
     let mut last = None;
     for entry in candidates {
         let placed = if map.is_own(entry.id()) {
-            place_at_home(node, &actor, entry.id(), wake).await
+            place_at_home(node, &actor, entry.id(), wake).await.map_err(Unplaced::from)
         } else {
             place_abroad(node, &actor, entry, wake).await
         };
         match placed {
-            Err(error @ PlaceError::Unreachable { .. }) => last = Some(error),
+            Err(Unplaced { error, others_may: true }) => last = Some(error),
             placed => {
-                let outcome = if placed.is_ok() { "placed" } else { "refused" };
+                let outcome = match &placed {
+                    Ok(_) => "placed",
+                    Err(Unplaced { error: PlaceError::Unreachable { .. }, .. }) => "unreachable",
+                    Err(_) => "refused",
+                };
                 counter!("archipelago_datacenter_placements_total", "outcome" => outcome).increment(1);
-                let spawned = placed?;
+                let spawned = placed.map_err(|unplaced| unplaced.error)?;
                 forget_place(node, &actor);
                 return Ok(PlacedActor { actor, datacenter: entry.id().clone(), spawned });
             }
@@ -141,6 +145,19 @@ async fn place(
     }
     counter!("archipelago_datacenter_placements_total", "outcome" => "unreachable").increment(1);
     Err(last.unwrap_or(PlaceError::NoControlPlane))
+}
+
+/// Why one datacenter did not take an actor.
+struct Unplaced {
+    error: PlaceError,
+    /// Nothing of the attempt is left, so another datacenter may take it.
+    others_may: bool,
+}
+
+impl<E: Into<PlaceError>> From<E> for Unplaced {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), others_may: false }
+    }
 }
 
 /// An actor that lives here stays here.
@@ -153,19 +170,35 @@ async fn not_live_here(
     let Some(own) = map.own.as_ref().filter(|own| !candidates.iter().any(|entry| entry.id() == *own)) else {
         return Ok(());
     };
+    match residence_here(node, actor).await? {
+        Residence::Here => Err(PlaceError::HomedElsewhere { datacenter: own.clone() }),
+        Residence::NotHere => Ok(()),
+        Residence::Unsettled => Err(not_serving("the shard of the actor has no owner at present").into()),
+    }
+}
+
+/// Whether an actor lives in this datacenter; asked again, for a while, as long as nobody can say.
+async fn residence_here(node: &Arc<NodeShared>, actor: &ActorId) -> Result<Residence, CallError> {
     let subject = Subject::of_actor(actor);
     let question = WhereIs { subject, place: false, live: true, relayed: false };
-    match where_is(node, &question).await? {
-        Whereabouts::Shard(place) if place.live => {
-            Err(PlaceError::HomedElsewhere { datacenter: own.clone() })
+    let settings = node.settings();
+    let until = node.env().now() + settings.discovery.timeout.min(settings.call_timeout);
+    loop {
+        let residence = match where_is(node, &question).await? {
+            Whereabouts::Shard(place) => place.residence,
+            _ => Residence::NotHere,
+        };
+        if residence != Residence::Unsettled || until <= node.env().now() {
+            return Ok(residence);
         }
-        _ => Ok(()),
+        node.env().sleep(settings.discovery.ask_again_most).await;
     }
 }
 
 /// What this node remembers of the actor's place may be older than its home record.
 fn forget_place(node: &NodeShared, actor: &ActorId) {
     let target = Target { hash: actor.stable_hash(), id: actor.clone() };
+    node.searches().forget(actor);
     let Some(kind) = node.kind_index(actor.kind()) else { return };
     let arbiter = node.arbiter_of(kind, target.hash);
     if let Err(error) = node.on_arbiter(arbiter, move |on| on.abroad().forget(&target)) {
@@ -191,11 +224,11 @@ async fn place_abroad(
     actor: &ActorId,
     entry: &MapEntry,
     wake: bool,
-) -> Result<Option<Spawned>, PlaceError> {
+) -> Result<Option<Spawned>, Unplaced> {
     let (homes, id) = (node.homes().ok_or(PlaceError::NoControlPlane)?, entry.id());
     let settled = homes.settle_home(actor, id).await?;
     if settled != *id {
-        return Err(PlaceError::HomedElsewhere { datacenter: settled });
+        return Err(PlaceError::HomedElsewhere { datacenter: settled }.into());
     }
     let (kind, key) = (actor.kind().as_str().to_owned(), actor.key().as_str().to_owned());
     let word = Word::Place { kind, key, datacenter: id.clone(), wake };
@@ -210,7 +243,7 @@ async fn place_abroad(
             Ok(Answer::Placed(spawned)) => return Ok(spawned),
             Ok(Answer::Elsewhere(datacenter)) => {
                 forget(homes, actor, id).await;
-                return Err(PlaceError::HomedElsewhere { datacenter });
+                return Err(PlaceError::HomedElsewhere { datacenter }.into());
             }
             Ok(other) => tracing::debug!(?other, "an answer to something else"),
             Err(error) => {
@@ -224,7 +257,9 @@ async fn place_abroad(
     if certain {
         forget(homes, actor, id).await;
     }
-    Err(PlaceError::Unreachable { datacenter: id.clone(), last })
+    // Where its home may be written down it stays, and no other datacenter could take it.
+    let error = PlaceError::Unreachable { datacenter: id.clone(), last };
+    Err(Unplaced { error, others_may: certain })
 }
 
 /// Takes back what came to nothing. If that fails, too, the actor lives there from its first message on.

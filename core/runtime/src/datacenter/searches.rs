@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::datacenter::{
     AskId, DataCenterId, Discovered, Discovery, DiscoveryAction, DiscoveryEvent, DiscoverySettings,
-    FarAnswer, SeekerId,
+    FarAnswer, Residence, SeekerId,
 };
 use archipelago_protocol::identity::{ActorId, ActorPath, NodeAddress};
 use archipelago_protocol::time::Millis;
@@ -57,6 +57,11 @@ impl Searches {
     /// How long a datacenter takes to answer, usually.
     pub(crate) fn round_trip(&self, datacenter: &DataCenterId) -> Option<Millis> {
         self.lock().machine.round_trip(datacenter)
+    }
+
+    /// Forgets where an actor was found: it turned out to be wrong, or is about to be.
+    pub(crate) fn forget(&self, actor: &ActorId) {
+        self.lock().machine.forget(&Sought::Actor(actor.clone()));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -183,9 +188,12 @@ async fn question(
     };
     let question = WhereIs { subject, place: false, live: true, relayed: false };
     match ask_endpoint(node, datacenter, &endpoint, &question, limit).await {
-        Ok(Whereabouts::Shard(place)) if place.live || place.home.as_ref() == Some(datacenter) => {
-            FarAnswer::Yes(FarPlace::Shard(place))
-        }
+        Ok(Whereabouts::Shard(place)) => match place.residence {
+            Residence::Here => FarAnswer::Yes(FarPlace::Shard(place)),
+            _ if place.home.as_ref() == Some(datacenter) => FarAnswer::Yes(FarPlace::Shard(place)),
+            Residence::NotHere => FarAnswer::No,
+            Residence::Unsettled => FarAnswer::Unsettled,
+        },
         Ok(Whereabouts::Named(Some(path))) => FarAnswer::Yes(FarPlace::Named(path)),
         Ok(_) => FarAnswer::No,
         Err(error) => {

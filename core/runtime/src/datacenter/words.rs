@@ -113,3 +113,13 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CallError> {
     let decoded = Codec::Postcard.decode(bytes);
     decoded.map_err(|error| CallError::Codec { reason: error.to_string().into(), started: false })
 }
+
+/// What of this is read from peers.
+#[cfg(feature = "corpus")]
+pub(crate) fn readers() -> Vec<crate::corpus::Reader> {
+    use crate::corpus::Reader;
+    vec![
+        Reader::postcard::<Word>("a word about datacenters"),
+        Reader::postcard::<Answer>("an answer about datacenters"),
+    ]
+}

@@ -19,7 +19,7 @@ use crate::call::{AnswerSender, Call, CallOptions, answer_channel};
 use crate::catalog::JobHead;
 use crate::message::{AcceptedBy, NamedActor};
 use crate::node::{Node, NodeShared};
-use crate::refs::{ask_head, backstop, decoding_node, forwarder, tell_head};
+use crate::refs::{Addressee, ask_head, backstop, decoding_node, forwarder, tell_head};
 use crate::remote::{Letter, TypedOutbound};
 use crate::watch::{At, Watch, WatchTarget};
 
@@ -148,7 +148,8 @@ impl<A: NamedActor> NamedRef<A> {
 
     /// The same actor as a plain actix recipient, for code written without archipelago.
     ///
-    /// It goes through a small actor of its own, so order holds among the messages of one recipient.
+    /// It goes through a small actor of its own, so order holds among the messages of one recipient. `do_send` is a tell: what
+    /// cannot be delivered becomes a dead letter. `send` is an ask whose errors show as a closed mailbox.
     ///
     /// # Errors
     ///
@@ -158,8 +159,7 @@ impl<A: NamedActor> NamedRef<A> {
         M: AcceptedBy<A>,
     {
         let node = self.usable()?;
-        let to = self.clone();
-        forwarder(node, node.arbiter_of_path(&self.path), move |message: M| to.send(message))
+        forwarder::<M>(node, node.arbiter_of_path(&self.path), self.clone())
     }
 
     fn ask_here<M: AcceptedBy<A>>(
@@ -262,6 +262,20 @@ impl<A: NamedActor> NamedRef<A> {
     ) -> impl FnOnce() -> Letter + Send + use<A, M> {
         let to = self.path.clone();
         move || Letter::new(to, head, Box::new(TypedOutbound::new(message, caller)))
+    }
+}
+
+impl<A: NamedActor, M: AcceptedBy<A>> Addressee<M> for NamedRef<A> {
+    fn ask(&self, message: M) -> Call<M::Result> {
+        self.send(message)
+    }
+
+    fn tell(&self, message: M) -> Result<(), CallError> {
+        self.tell(message)
+    }
+
+    fn name(&self) -> String {
+        self.path.to_uri()
     }
 }
 

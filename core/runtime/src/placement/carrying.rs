@@ -60,7 +60,7 @@ impl ArbiterLocal {
 
     /// A shard moves without the state of its actors, although they have some.
     pub(super) fn note_cold(&self, shard: Shard) {
-        if self.state_of(shard).is_none() {
+        if !self.any_kind(shard.kind).is_some_and(|kind| kind.luggage().has_states(shard.number)) {
             return;
         }
         counter!("archipelago_shards_moved_cold_total").increment(1);

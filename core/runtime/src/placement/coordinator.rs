@@ -9,9 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle, WrapFuture};
-use archipelago_protocol::contract::{
-    Entry, EntryId, OwnerRecord, PlacementDecision, WatchEvent, WatchScope,
-};
+use archipelago_protocol::contract::{Entry, EntryId, OwnerRecord, WatchEvent, WatchScope};
 use archipelago_protocol::handoff::{
     Coordinator, CoordinatorAction, CoordinatorEvent, HandOffOutcome, HandoffFrame, Host, Owned, ShardName,
     version_of,
@@ -19,21 +17,20 @@ use archipelago_protocol::handoff::{
 use archipelago_protocol::identity::{Generation, Kind, NodeId, OwnedKey};
 use archipelago_protocol::link::Hint;
 use archipelago_protocol::membership::MemberStatus;
-use archipelago_protocol::session::times;
 use archipelago_protocol::time::Millis;
 use metrics::{counter, gauge};
 
 use super::moving::{order_move, tell_about_move};
 use super::seek::place_here;
-use super::writes::session_of;
-use crate::cluster::{ClusterMember, Watched, watch};
-use crate::env::within;
+use crate::cluster::{ClusterMember, Watched, not_listed, watch};
 use crate::node::NodeShared;
+use crate::role::{Officer, Seat, want};
 
-/// Starts the actor, if the node takes part in keeping shards in balance. Call it on the control arbiter.
+/// Starts the actor, if there can be other nodes. Call it on the control arbiter.
 pub(crate) fn start(node: &Arc<NodeShared>) {
-    if node.settings().sharding.rebalance && node.remoting().transport().is_some() {
-        ShardCoordinator { node: Arc::clone(node), office: None }.start();
+    if node.remoting().transport().is_some() {
+        let key = OwnedKey::role(DUTY).expect("the duty has a plain name");
+        ShardCoordinator { node: Arc::clone(node), seat: Seat::new(node, key), office: None }.start();
     }
 }
 
@@ -41,6 +38,7 @@ pub(crate) fn start(node: &Arc<NodeShared>) {
 
 struct ShardCoordinator {
     node: Arc<NodeShared>,
+    seat: Seat,
     office: Option<Office>,
 }
 
@@ -57,44 +55,12 @@ impl ShardCoordinator {
 
     fn look(&mut self, ctx: &mut Context<Self>) {
         let leads = self.node.members().view().leader == Some(self.node.id());
-        match self.office {
-            Some(_) => self.show_hosts(ctx),
-            None if leads && !self.node.is_stopping() => self.claim_duty(ctx),
-            None => {}
+        if self.office.is_some() {
+            self.show_hosts(ctx);
         }
+        want(self, leads && !self.node.is_stopping(), ctx);
         let sleep = self.node.env().sleep(LOOK_EVERY);
         ctx.spawn(sleep.into_actor(self).map(|(), coordinator, ctx| coordinator.look(ctx)));
-    }
-
-    fn claim_duty(&self, ctx: &mut Context<Self>) {
-        let node = Arc::clone(&self.node);
-        let claim = async move {
-            let key = OwnedKey::role(DUTY).ok()?;
-            let session = session_of(&node);
-            let claim = node.directory().claim(&key, session, None);
-            match within(node.env(), times::attempt_timeout(session.ttl), claim).await? {
-                Ok(PlacementDecision::Placed(placement)) => Some(placement.generation),
-                _ => None,
-            }
-        };
-        ctx.spawn(claim.into_actor(self).map(|granted, coordinator, ctx| {
-            if let Some(generation) = granted.filter(|_| coordinator.office.is_none()) {
-                coordinator.take_office(generation, ctx);
-            }
-        }));
-    }
-
-    fn take_office(&mut self, generation: Generation, ctx: &mut Context<Self>) {
-        tracing::info!(node = %self.node.id(), %generation, "this node keeps the shards in balance");
-        gauge!("archipelago_shard_coordinator").set(1.0);
-        let (now, limits) = (self.node.env().now(), self.node.settings().sharding.limits);
-        let of_kind =
-            |kind: &Arc<crate::node::KindShared>| (kind.kind().clone(), Coordinator::new(now, limits));
-        let sharded = self.node.kinds().iter().filter(|kind| kind.layout().shards().is_some());
-        let kinds = sharded.map(of_kind).collect();
-        self.office = Some(Office { kinds, records: BTreeMap::new(), wakes: BTreeMap::new() });
-        self.show_hosts(ctx);
-        watch(&Arc::clone(&self.node), WatchScope::Owners, self, ctx);
     }
 
     // ---- what it is fed with ----
@@ -149,12 +115,14 @@ impl ShardCoordinator {
     }
 
     fn listed(&mut self, entries: Vec<Entry>, ctx: &mut Context<Self>) {
-        let owner = |entry| if let Entry::Owner(record) = entry { Some(record) } else { None };
-        let records: Vec<OwnerRecord> = entries.into_iter().filter_map(owner).collect();
+        let shard = |entry| match entry {
+            Entry::Owner(record) if matches!(record.key(), OwnedKey::Shard { .. }) => Some(record),
+            _ => None,
+        };
+        let records: Vec<OwnerRecord> = entries.into_iter().filter_map(shard).collect();
         let known = self.office.iter().flat_map(|office| office.records.keys().cloned());
-        let is_listed = |key: &OwnedKey| records.iter().any(|record| record.key() == key);
-        let missing: Vec<OwnedKey> =
-            known.map(|(kind, shard)| OwnedKey::shard(kind, shard)).filter(|key| !is_listed(key)).collect();
+        let known = known.map(|(kind, shard)| OwnedKey::shard(kind, shard));
+        let missing = not_listed(known, records.iter().map(|record| record.key().clone()));
         missing.into_iter().for_each(|key| self.gone(key, ctx));
         records.iter().for_each(|record| self.seen(record, ctx));
     }
@@ -247,6 +215,25 @@ impl NodeShared {
         let view = self.members().view();
         let hosts = view.members.values().filter(|member| member.info.kinds.contains(kind.as_str()));
         hosts.map(|member| (member.info.id, host(member))).collect()
+    }
+}
+
+impl Officer for ShardCoordinator {
+    fn seat(&mut self) -> &mut Seat {
+        &mut self.seat
+    }
+
+    fn take_office(&mut self, generation: Generation, ctx: &mut Context<Self>) {
+        tracing::info!(node = %self.node.id(), %generation, "this node keeps the shards in balance");
+        gauge!("archipelago_shard_coordinator").set(1.0);
+        let (now, limits) = (self.node.env().now(), self.node.settings().sharding.duty());
+        let of_kind =
+            |kind: &Arc<crate::node::KindShared>| (kind.kind().clone(), Coordinator::new(now, limits));
+        let sharded = self.node.kinds().iter().filter(|kind| kind.layout().shards().is_some());
+        let kinds = sharded.map(of_kind).collect();
+        self.office = Some(Office { kinds, records: BTreeMap::new(), wakes: BTreeMap::new() });
+        self.show_hosts(ctx);
+        watch(&Arc::clone(&self.node), WatchScope::Owners, self, ctx);
     }
 }
 

@@ -27,22 +27,35 @@ pub(crate) async fn hand_everything_over(node: &Arc<NodeShared>, until: Millis) 
     }
     let left = until.since(node.env().now());
     let all = async {
+        hand_shards_over(node).await;
+        give_everything_up(node, until).await;
+        ranges::leave(node, until).await;
+    };
+    if within(node.env(), left, all).await.is_none() {
+        tracing::info!(node = %node.id(), "not every shard could be handed over in time");
+    }
+}
+
+/// Hands its shards over. What was meant for a node that took none goes to others, and what came while others were handed
+/// over goes as well: there is a new plan until nothing is left, or a plan changed nothing.
+async fn hand_shards_over(node: &Arc<NodeShared>) {
+    let unwilling = Mutex::new(BTreeSet::new());
+    loop {
+        let known = lock(&unwilling).clone();
         let mut moves = Vec::new();
         for kind in node.kinds().iter().filter(|kind| kind.is_hosted() && kind.layout().shards().is_some()) {
-            moves.extend(planned(node, kind.kind()).await);
+            moves.extend(planned(node, kind.kind(), &known).await);
         }
-        let (all, unwilling) = (moves.len(), Mutex::new(BTreeSet::new()));
+        let all = moves.len();
         let moved = stream::iter(moves)
             .map(|planned| hand_one_over(node, planned, &unwilling))
             .buffer_unordered(AT_A_TIME)
             .filter(|moved| std::future::ready(*moved));
         let moved = moved.count().await;
         tracing::info!(node = %node.id(), moved, of = all, "a node that leaves has handed its shards over");
-        give_everything_up(node, until).await;
-        ranges::leave(node, until).await;
-    };
-    if within(node.env(), left, all).await.is_none() {
-        tracing::info!(node = %node.id(), "not every shard could be handed over in time");
+        if all == 0 || (moved == 0 && *lock(&unwilling) == known) {
+            return;
+        }
     }
 }
 
@@ -63,7 +76,11 @@ async fn hand_one_over(
 }
 
 /// Which shards of a kind go where; none if nobody can take them.
-async fn planned(node: &Arc<NodeShared>, kind: &Kind) -> Vec<(ShardName, Generation, ShardMove)> {
+async fn planned(
+    node: &Arc<NodeShared>,
+    kind: &Kind,
+    unwilling: &BTreeSet<NodeId>,
+) -> Vec<(ShardName, Generation, ShardMove)> {
     let mut hosts = node.shard_hosts(kind);
     let me = Host { status: MemberStatus::Leaving, version: version_of(""), load: 0 };
     hosts.entry(node.id()).or_insert(me).status = MemberStatus::Leaving;
@@ -81,9 +98,8 @@ async fn planned(node: &Arc<NodeShared>, kind: &Kind) -> Vec<(ShardName, Generat
             generations.insert(shard, record.placement.generation);
         }
     }
-    let most = allocations.count(node.id());
-    let steps = node.settings().sharding.strategy_of(kind.as_str()).rebalance(&allocations, most);
-    let ours = steps.into_iter().filter(|step| step.from == node.id());
+    let strategy = node.settings().sharding.strategy_of(kind.as_str());
+    let ours = allocations.away_from(node.id(), unwilling, strategy).into_iter();
     let named = |step: ShardMove| {
         let name = ShardName { kind: kind.clone(), number: step.shard };
         Some((name, *generations.get(&step.shard)?, step))

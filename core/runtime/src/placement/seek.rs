@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
+use archipelago_protocol::handoff::{of_the_newest, version_of};
 use archipelago_protocol::identity::{NodeAddress, NodeId, OwnedKey};
 use archipelago_protocol::link::Hint;
 use archipelago_protocol::membership::MemberStatus;
 use archipelago_protocol::placement::{Candidate, Wanted};
+use archipelago_protocol::session::times;
 use metrics::counter;
 use tokio::sync::oneshot;
 
 use crate::cluster::ClusterMember;
+use crate::env::within;
 use crate::node::{KindShared, NodeShared};
 use crate::remote::{Location, Peer, Place, Shard, ask_to_place};
 
@@ -116,7 +119,7 @@ async fn find_an_owner(node: &Arc<NodeShared>, shard: Shard, key: &OwnedKey) -> 
 /// The nodes to ask, in order.
 fn candidates(node: &NodeShared, shard: Shard) -> Vec<NodeId> {
     let Some(kind) = node.kinds().get(shard.kind as usize) else { return Vec::new() };
-    let all = active_or_all(node, hosts(node, kind));
+    let all = not_outdated(node, active_or_all(node, hosts(node, kind)));
     let wanted =
         Wanted { kind: kind.kind(), number: shard.number, asker: node.id(), random: node.env().random() };
     let mut order = node.settings().placement_of(kind.name()).order(&wanted, &all);
@@ -161,6 +164,19 @@ fn active_or_all(node: &NodeShared, all: Vec<Candidate>) -> Vec<Candidate> {
     if active.is_empty() { all } else { active }
 }
 
+/// While a cluster is upgraded node by node, nodes of an older version get nothing any more: it would have to move again soon.
+fn not_outdated(node: &NodeShared, all: Vec<Candidate>) -> Vec<Candidate> {
+    let view = node.members().view();
+    let version = |one: &Candidate| match view.members.get(&one.node) {
+        // It takes nothing more, so others need not be as new.
+        _ if one.node == node.id() && node.is_stopping() => Vec::new(),
+        _ if one.node == node.id() => version_of(&node.settings().version),
+        Some(member) => version_of(&member.info.version),
+        None => Vec::new(),
+    };
+    of_the_newest(all.into_iter().map(|one| (one, version(&one))))
+}
+
 async fn place_there(
     node: &Arc<NodeShared>,
     (shard, key): (Shard, &OwnedKey),
@@ -185,6 +201,10 @@ async fn reached(node: &Arc<NodeShared>, key: &OwnedKey, hint: Hint) -> Found {
         return Found::OutOfReach(hint.owner);
     }
     if node.remoting().book().get(hint.owner).is_some_and(|peer| peer.serves()) {
+        // It was met, and may have died since.
+        if node.is_doubtful(hint.owner) {
+            note_block(node, key, hint.owner).await;
+        }
         return Found::At(hint);
     }
     let met = match address_of(node, hint.owner).await {
@@ -215,10 +235,20 @@ pub(crate) async fn address_of(node: &Arc<NodeShared>, id: NodeId) -> Option<Nod
 /// The owner may be gone for good: then somebody must notice, and it may have to be us. How long its session lasts stands in
 /// its own record.
 async fn note_block(node: &Arc<NodeShared>, key: &OwnedKey, owner: NodeId) {
-    if let Ok(Some(record)) = node.directory().lookup(key).await
+    let limit = times::attempt_timeout(node.settings().session_ttl);
+    let found = within(node.env(), limit, node.directory().lookup(key)).await;
+    if let Some(Ok(Some(record))) = found
         && record.placement.node == owner
     {
         node.members().blocked_by(record.session());
+    }
+}
+
+impl NodeShared {
+    /// Whether a node may have gone without anybody noticing: nobody reaches it, or the cluster does not count on it.
+    pub(super) fn is_doubtful(&self, other: NodeId) -> bool {
+        other != self.id()
+            && (self.remoting().book().is_lost(other) || !self.members().view().is_active(other))
     }
 }
 

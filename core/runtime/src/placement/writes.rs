@@ -147,6 +147,9 @@ async fn claimed(node: &Arc<NodeShared>, key: &OwnedKey) -> ClaimOutcome {
         }
         Some(Ok(PlacementDecision::AlreadyPlaced(record))) => {
             counter!("archipelago_placements_total", "decision" => "already_placed").increment(1);
+            if node.is_doubtful(record.placement.node) {
+                node.members().blocked_by(record.session());
+            }
             ClaimOutcome::Taken(Owned::from(&record).hint)
         }
         Some(Ok(PlacementDecision::Raced { winner })) => {

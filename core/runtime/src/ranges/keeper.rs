@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
-use archipelago_protocol::contract::{DirectoryError, OwnerRecord, PlacementDecision};
+use archipelago_protocol::contract::{DirectoryError, PlacementDecision};
 use archipelago_protocol::identity::{Generation, Kind, OwnedKey, PartitionName, Placement};
 use archipelago_protocol::membership::MemberStatus;
 use archipelago_protocol::ranges::{
@@ -22,6 +22,7 @@ use crate::env::within;
 use crate::events::Event;
 use crate::node::{KindShared, Node, NodeShared};
 use crate::placement::session_of;
+use crate::role::note_block;
 
 /// Starts the actor. Call it on the control arbiter.
 pub(super) fn start(node: &Arc<NodeShared>) {
@@ -231,14 +232,6 @@ async fn claimed(node: &Arc<NodeShared>, key: &OwnedKey, parents: &[PartitionNam
             tracing::debug!(%key, ?unanswered, "a claim of a range was not answered");
             PartitionClaim::Unanswered
         }
-    }
-}
-
-/// The owner may be gone for good: then somebody must notice, and it may have to be us.
-fn note_block(node: &NodeShared, record: &OwnerRecord) {
-    let owner = record.placement.node;
-    if owner != node.id() && !node.members().view().is_active(owner) {
-        node.members().blocked_by(record.session());
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
-use archipelago_protocol::contract::{Epoch, PlacementDecision, RoutingTable, RoutingTableError, SavedTable};
+use archipelago_protocol::contract::{Epoch, RoutingTable, RoutingTableError, SavedTable};
 use archipelago_protocol::identity::{Generation, Kind, NodeId, OwnedKey, PartitionName};
 use archipelago_protocol::membership::MemberStatus;
 use archipelago_protocol::ranges::{
@@ -25,12 +25,13 @@ use super::requests::{Answered, Wish};
 use crate::cluster::ClusterMember;
 use crate::env::within;
 use crate::node::NodeShared;
-use crate::placement::session_of;
+use crate::role::{Officer, Seat, give_up, want};
 
 /// Starts the actor, if the node can write tables. Call it on the control arbiter.
 pub(super) fn start(node: &Arc<NodeShared>) {
     if let Some(tables) = node.ranges().routing_table().cloned() {
-        let managers = RangeManagers { node: Arc::clone(node), tables, office: None };
+        let (node, seat) = (Arc::clone(node), Seat::new(node, duty()));
+        let managers = RangeManagers { node: Arc::clone(&node), tables, seat, office: None };
         node.ranges().has_managers(managers.start());
     }
 }
@@ -54,6 +55,7 @@ impl Message for Ask {
 pub(crate) struct RangeManagers {
     node: Arc<NodeShared>,
     tables: Arc<dyn RoutingTable>,
+    seat: Seat,
     office: Option<Office>,
 }
 
@@ -80,48 +82,12 @@ impl RangeManagers {
     fn look(&mut self, ctx: &mut Context<Self>) {
         let alone = self.node.remoting().transport().is_none();
         let leads = alone || self.node.members().view().leader == Some(self.node.id());
-        match self.office {
-            Some(_) => self.show_hosts(ctx),
-            None if leads && !self.node.is_stopping() => self.claim_duty(ctx),
-            None => {}
+        if self.office.is_some() {
+            self.show_hosts(ctx);
         }
+        want(self, leads && !self.node.is_stopping(), ctx);
         let sleep = self.node.env().sleep(LOOK_EVERY);
         ctx.spawn(sleep.into_actor(self).map(|(), managers, ctx| managers.look(ctx)));
-    }
-
-    fn claim_duty(&self, ctx: &mut Context<Self>) {
-        let node = Arc::clone(&self.node);
-        let claim = async move {
-            let key = duty()?;
-            let session = session_of(&node);
-            let claim = node.directory().claim(&key, session, None);
-            match within(node.env(), times::attempt_timeout(session.ttl), claim).await? {
-                Ok(PlacementDecision::Placed(placement)) => Some(placement.generation),
-                _ => None,
-            }
-        };
-        ctx.spawn(claim.into_actor(self).map(|granted, managers, ctx| {
-            if let Some(generation) = granted.filter(|_| managers.office.is_none()) {
-                managers.take_office(generation, ctx);
-            }
-        }));
-    }
-
-    fn take_office(&mut self, generation: Generation, ctx: &mut Context<Self>) {
-        tracing::info!(node = %self.node.id(), %generation, "this node decides the tables of ranges");
-        gauge!("archipelago_range_manager").set(1.0);
-        let epoch = Epoch::from(generation);
-        self.office = Some(Office { epoch, desks: BTreeMap::new() });
-        let kinds: Vec<_> =
-            self.node.kinds().iter().filter(|kind| kind.layout().is_by_range()).cloned().collect();
-        for kind in kinds {
-            let (machine, actions) = RangeManager::take_office(epoch, ManagerLimits::DEFAULT);
-            let machine = machine.first_cut_at(self.node.settings().cuts_of(kind.name()));
-            if let Some(office) = &mut self.office {
-                office.desks.insert(kind.kind().clone(), Desk::new(machine));
-            }
-            self.carry_out_all(kind.kind(), actions, ctx);
-        }
     }
 
     // ---- what it is fed with ----
@@ -154,7 +120,7 @@ impl RangeManagers {
                 ManagerAction::HandOver { .. } => {}
                 ManagerAction::Answer { id, outcome } => self.answer(kind, id, &outcome),
                 ManagerAction::WakeAt(at) => self.wake_at(kind, at, ctx),
-                ManagerAction::StepDown { by } => return self.step_down(by),
+                ManagerAction::StepDown { by } => return self.step_down(by, ctx),
             }
         }
     }
@@ -232,10 +198,11 @@ impl RangeManagers {
     }
 
     /// Whoever waits for an answer hears that nobody gives one.
-    fn step_down(&mut self, by: Epoch) {
+    fn step_down(&mut self, by: Epoch, ctx: &mut Context<Self>) {
         tracing::info!(node = %self.node.id(), %by, "another node decides the tables of ranges");
         gauge!("archipelago_range_manager").set(0.0);
         self.office = None;
+        give_up(self, ctx);
     }
 
     fn wake_at(&mut self, kind: &Kind, at: Millis, ctx: &mut Context<Self>) {
@@ -304,8 +271,32 @@ async fn has_no_owner(node: &NodeShared, key: &OwnedKey) -> bool {
 }
 
 /// The duty in the directory.
-pub(super) fn duty() -> Option<OwnedKey> {
-    OwnedKey::role(DUTY).ok()
+pub(super) fn duty() -> OwnedKey {
+    OwnedKey::role(DUTY).expect("the duty has a plain name")
+}
+
+impl Officer for RangeManagers {
+    fn seat(&mut self) -> &mut Seat {
+        &mut self.seat
+    }
+
+    fn take_office(&mut self, generation: Generation, ctx: &mut Context<Self>) {
+        tracing::info!(node = %self.node.id(), %generation, "this node decides the tables of ranges");
+        gauge!("archipelago_range_manager").set(1.0);
+        let epoch = Epoch::from(generation);
+        self.office = Some(Office { epoch, desks: BTreeMap::new() });
+        let kinds: Vec<_> =
+            self.node.kinds().iter().filter(|kind| kind.layout().is_by_range()).cloned().collect();
+        for kind in kinds {
+            let (machine, actions) = RangeManager::take_office(epoch, ManagerLimits::DEFAULT);
+            let machine = machine.first_cut_at(self.node.settings().cuts_of(kind.name()));
+            if let Some(office) = &mut self.office {
+                office.desks.insert(kind.kind().clone(), Desk::new(machine));
+            }
+            self.carry_out_all(kind.kind(), actions, ctx);
+        }
+        self.show_hosts(ctx);
+    }
 }
 
 impl Actor for RangeManagers {

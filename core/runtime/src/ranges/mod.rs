@@ -16,6 +16,8 @@ use std::sync::Arc;
 pub(crate) use holdings::{Grant, Ranges};
 pub use requests::RangeError;
 pub(crate) use requests::answer;
+#[cfg(feature = "corpus")]
+pub(crate) use requests::readers;
 
 use crate::node::NodeShared;
 

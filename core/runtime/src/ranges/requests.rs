@@ -176,8 +176,7 @@ impl From<&ChangeOutcome> for Answered {
 /// Asks whoever has the duty.
 async fn asked(node: &Arc<NodeShared>, wanted: Wanted, until: Millis) -> Result<Answered, RangeError> {
     let nobody = |reason: &str| RangeError::NobodyDecides { reason: reason.to_owned() };
-    let key = duty().ok_or_else(|| nobody("the duty has no name"))?;
-    let found = node.directory().lookup(&key).await.map_err(|error| nobody(&error.to_string()))?;
+    let found = node.directory().lookup(&duty()).await.map_err(|error| nobody(&error.to_string()))?;
     let decides = found.ok_or_else(|| nobody("nobody has the duty yet"))?.placement.node;
     if decides == node.id() {
         return decide(node, wanted, until).await.map_err(|error| nobody(&error.to_string()));
@@ -221,3 +220,13 @@ async fn decide(node: &Arc<NodeShared>, wanted: Wanted, until: Millis) -> Result
 
 /// How much longer than an answer may take somebody waits for it.
 const GRACE: Millis = Millis(500);
+
+/// What of this is read from peers.
+#[cfg(feature = "corpus")]
+pub(crate) fn readers() -> Vec<crate::corpus::Reader> {
+    use crate::corpus::Reader;
+    vec![
+        Reader::postcard::<Wanted>("a wish for other ranges"),
+        Reader::postcard::<Answered>("what became of a wish"),
+    ]
+}

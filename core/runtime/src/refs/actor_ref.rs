@@ -7,7 +7,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use actix::Recipient;
-use archipelago_protocol::activation::DeactivateReason;
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::ActorId;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
@@ -92,7 +91,8 @@ impl<A: VirtualActor> ActorRef<A> {
 
     /// The same actor as a plain actix recipient, for code written without archipelago.
     ///
-    /// It goes through a small actor of its own, so order holds among the messages of one recipient.
+    /// It goes through a small actor of its own, so order holds among the messages of one recipient. `do_send` is a tell: what
+    /// cannot be delivered becomes a dead letter. `send` is an ask whose errors show as a closed mailbox.
     ///
     /// # Errors
     ///
@@ -121,9 +121,7 @@ impl<A: VirtualActor> ActorRef<A> {
     ///
     /// [`CallError`] if the ref cannot be used at all.
     pub fn deactivate(&self) -> Result<(), CallError> {
-        let route = self.binding.route()?.in_present_life();
-        route.node.leave(route.kind(), route.target.clone(), DeactivateReason::Requested);
-        Ok(())
+        self.binding.deactivate()
     }
 
     /// Watches the present activation of the actor, wherever it lives. Once this has returned, its end is not missed: the
@@ -201,8 +199,12 @@ where
         if !kind.is_open_to(target) {
             return on.post(index, target, head, TypedOutbound::new(self.message, caller));
         }
-        let reply_to = caller.map_or(ReplyTo::Nobody, ReplyTo::Caller);
-        kind.submit(target, Job::boxed(head, TypedJob::new(self.message, reply_to)), on)
+        let job = match caller {
+            Some(caller) => Job::boxed(head, TypedJob::new(self.message, ReplyTo::Caller(caller))),
+            // Tells come in bursts, and their jobs end here: unlike that of an ask, which goes to its caller.
+            None => TypedJob::within(kind.kept_job(), head, self.message, ReplyTo::Nobody),
+        };
+        kind.submit(target, job, on)
     }
 
     fn name(&self) -> String {
@@ -218,7 +220,7 @@ impl<A> Clone for ActorRef<A> {
 
 impl<A> PartialEq for ActorRef<A> {
     fn eq(&self, other: &Self) -> bool {
-        self.binding.id() == other.binding.id()
+        self.binding == other.binding
     }
 }
 
@@ -226,7 +228,7 @@ impl<A> Eq for ActorRef<A> {}
 
 impl<A> Hash for ActorRef<A> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.binding.id().ok().hash(state);
+        self.binding.hash(state);
     }
 }
 

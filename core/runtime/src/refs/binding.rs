@@ -1,8 +1,10 @@
 //! Which actor a ref means, and on which node it is used.
 
 use std::cell::RefCell;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use archipelago_protocol::activation::DeactivateReason;
 use archipelago_protocol::call::{CallError, ForeignNamespace};
 use archipelago_protocol::identity::{ActorId, Kind};
 
@@ -97,6 +99,13 @@ impl Binding {
         }
     }
 
+    /// Asks the actor to deactivate once the messages that run now have ended.
+    pub(super) fn deactivate(&self) -> Result<(), CallError> {
+        let route = self.route()?.in_present_life();
+        route.node.leave(route.kind(), route.target.clone(), DeactivateReason::Requested);
+        Ok(())
+    }
+
     /// Where a message has to go.
     #[inline]
     pub(crate) fn route(&self) -> Result<Route<'_>, CallError> {
@@ -104,6 +113,21 @@ impl Binding {
             (Ok(target), Ok(way)) => Ok(Route { node: &way.node, target, way }),
             (Err(error), _) | (_, Err(error)) => Err(error.clone()),
         }
+    }
+}
+
+/// Who is meant counts, and not on which node the ref is used.
+impl PartialEq for Binding {
+    fn eq(&self, other: &Self) -> bool {
+        self.id() == other.id()
+    }
+}
+
+impl Eq for Binding {}
+
+impl Hash for Binding {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id().ok().hash(state);
     }
 }
 

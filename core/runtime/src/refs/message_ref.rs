@@ -2,6 +2,7 @@
 
 use std::any::TypeId;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::rc::Rc;
 
@@ -10,6 +11,7 @@ use archipelago_protocol::identity::ActorId;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
 use super::binding::Binding;
+use super::recipient::Addressee;
 use super::submit::{Submit, ask, refuse, tell};
 use crate::arbiter::ArbiterLocal;
 use crate::call::{AnswerSender, Call, CallOptions};
@@ -17,6 +19,7 @@ use crate::catalog::{Job, JobHead, ReplyTo, Target, TypedJob};
 use crate::message::RemoteMessage;
 use crate::node::Node;
 use crate::remote::TypedOutbound;
+use crate::watch::Watch;
 
 /// Some actor that takes messages of type `M`. Serialises like an `ActorRef`.
 pub struct MessageRef<M> {
@@ -45,7 +48,34 @@ impl<M: RemoteMessage> MessageRef<M> {
     ///
     /// [`CallError`] if it is clear at once that the message will not be delivered.
     pub fn tell(&self, message: M) -> Result<(), CallError> {
-        tell(&self.binding, M::FLAGS, CallOptions::default(), AnyActors(message))
+        self.tell_with(message, CallOptions::default())
+    }
+
+    /// Tells with flags, a trace, or a time after which the message is not worth handling any more.
+    ///
+    /// # Errors
+    ///
+    /// As [`tell`](Self::tell).
+    pub fn tell_with(&self, message: M, options: CallOptions) -> Result<(), CallError> {
+        tell(&self.binding, M::FLAGS, options, AnyActors(message))
+    }
+
+    /// Asks the actor to deactivate, as [`ActorRef::deactivate`](super::ActorRef::deactivate) does.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn deactivate(&self) -> Result<(), CallError> {
+        self.binding.deactivate()
+    }
+
+    /// Watches the present activation of the actor, as [`ActorRef::watch`](super::ActorRef::watch) does.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub async fn watch(&self) -> Result<Watch, CallError> {
+        super::actor_ref::watch(&self.binding).await
     }
 
     /// The same actor, as seen from `node`.
@@ -65,6 +95,20 @@ impl<M: RemoteMessage> MessageRef<M> {
 
     pub(super) const fn binding(&self) -> &Binding {
         &self.binding
+    }
+}
+
+impl<M: RemoteMessage> Addressee<M> for MessageRef<M> {
+    fn ask(&self, message: M) -> Call<M::Result> {
+        self.send(message)
+    }
+
+    fn tell(&self, message: M) -> Result<(), CallError> {
+        self.tell(message)
+    }
+
+    fn name(&self) -> String {
+        self.binding.id().map_or_else(|error| error.to_string(), ActorId::to_string)
     }
 }
 
@@ -120,6 +164,20 @@ pub(crate) fn submit_here<M: RemoteMessage>(
 impl<M> Clone for MessageRef<M> {
     fn clone(&self) -> Self {
         Self { binding: self.binding.clone(), message: PhantomData }
+    }
+}
+
+impl<M> PartialEq for MessageRef<M> {
+    fn eq(&self, other: &Self) -> bool {
+        self.binding == other.binding
+    }
+}
+
+impl<M> Eq for MessageRef<M> {}
+
+impl<M> Hash for MessageRef<M> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.binding.hash(state);
     }
 }
 

@@ -11,6 +11,6 @@ pub use actor_ref::ActorRef;
 pub(crate) use binding::{decoding, decoding_node};
 pub use message_ref::MessageRef;
 pub(crate) use message_ref::submit_here;
-pub(crate) use recipient::forwarder;
+pub(crate) use recipient::{Addressee, forwarder};
 pub(crate) use submit::{ask_head, backstop, tell_head};
 pub use untyped::UntypedRef;

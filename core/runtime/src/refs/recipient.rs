@@ -1,5 +1,9 @@
 //! A ref as a plain actix `Recipient`.
+//!
+//! Its sender decides what a message is: `send` makes an ask of it, `do_send` and `try_send` a tell. A recipient has no word for
+//! errors: who asked sees a closed mailbox, as with a dead actor; what was told and not delivered becomes a dead letter.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use actix::dev::{MessageResponse, OneshotSender, channel};
@@ -11,24 +15,37 @@ use crate::call::Call;
 use crate::message::RemoteMessage;
 use crate::node::NodeShared;
 
+/// Whom a recipient stands for.
+pub(crate) trait Addressee<M: RemoteMessage>: Send + 'static {
+    /// Sends a message whose reply is awaited.
+    fn ask(&self, message: M) -> Call<M::Result>;
+
+    /// Sends a message nobody waits for.
+    fn tell(&self, message: M) -> Result<(), CallError>;
+
+    /// Its id or path, as dead letters name it.
+    fn name(&self) -> String;
+}
+
 /// Starts a forwarder on the arbiter of the ref's actor and gives out its address.
 pub(super) fn start<M: RemoteMessage>(to: MessageRef<M>) -> Result<Recipient<M>, CallError> {
     let route = to.binding().route()?.in_present_life();
     let (node, arbiter) = (Arc::clone(route.node), route.arbiter());
-    forwarder(&node, arbiter, move |message| to.send(message))
+    forwarder(&node, arbiter, to)
 }
 
 /// Starts an actor on an arbiter that passes messages on, and gives out its address.
 pub(crate) fn forwarder<M: RemoteMessage>(
-    node: &NodeShared,
+    node: &Arc<NodeShared>,
     arbiter: u16,
-    send: impl Fn(M) -> Call<M::Result> + Send + 'static,
+    to: impl Addressee<M>,
 ) -> Result<Recipient<M>, CallError> {
     let (sender, receiver) = channel::channel(MAILBOX);
     // Always through the queue: the forwarder must belong to the node's own tasks.
     node.enter_work(arbiter, move |local| {
         if !local.is_closed() {
-            Context::with_receiver(receiver).run(Forwarder { send: Box::new(send) });
+            let node = Arc::clone(local.node());
+            Context::with_receiver(receiver).run(Forwarder { to: Rc::new(to), node });
         }
     })?;
     Ok(Addr::new(sender).recipient())
@@ -36,7 +53,8 @@ pub(crate) fn forwarder<M: RemoteMessage>(
 
 /// Passes the messages of a recipient on. It ends when the last recipient is dropped.
 struct Forwarder<M: RemoteMessage> {
-    send: Box<dyn Fn(M) -> Call<M::Result>>,
+    to: Rc<dyn Addressee<M>>,
+    node: Arc<NodeShared>,
 }
 
 impl<M: RemoteMessage> Actor for Forwarder<M> {
@@ -47,21 +65,31 @@ impl<M: RemoteMessage> Handler<M> for Forwarder<M> {
     type Result = Forwarded<M>;
 
     fn handle(&mut self, message: M, _: &mut Context<Self>) -> Forwarded<M> {
-        Forwarded((self.send)(message))
+        Forwarded { message, to: Rc::clone(&self.to), node: Arc::clone(&self.node) }
     }
 }
 
-/// The reply to a forwarded message. An error drops the way back: a recipient has no word for errors, its sender
-/// sees a closed mailbox, as with a dead actor.
-struct Forwarded<M: RemoteMessage>(Call<M::Result>);
+/// A message to pass on, now that it shows whether its sender waits.
+struct Forwarded<M: RemoteMessage> {
+    message: M,
+    to: Rc<dyn Addressee<M>>,
+    node: Arc<NodeShared>,
+}
 
 impl<M: RemoteMessage> MessageResponse<Forwarder<M>, M> for Forwarded<M> {
     fn handle(self, ctx: &mut Context<Forwarder<M>>, tx: Option<OneshotSender<M::Result>>) {
+        let Self { message, to, node } = self;
+        let Some(tx) = tx else {
+            if let Err(error) = to.tell(message) {
+                node.dead_letter(to.name(), M::NAME, &error);
+            }
+            return;
+        };
+        let call = to.ask(message);
         let passed_on = async move {
-            match (self.0.await, tx) {
-                (Ok(reply), Some(tx)) => drop(tx.send(reply)),
-                (Ok(_), None) => {}
-                (Err(error), _) => tracing::debug!(message = M::NAME, %error, "a recipient's message failed"),
+            match call.await {
+                Ok(reply) => drop(tx.send(reply)),
+                Err(error) => tracing::debug!(message = M::NAME, %error, "a recipient's message failed"),
             }
         };
         ctx.spawn(fut::wrap_future(passed_on));

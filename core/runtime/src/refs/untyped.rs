@@ -22,7 +22,7 @@ use crate::remote::{EncodedOutbound, Waiter};
 use crate::watch::Watch;
 
 /// An actor known by kind and key.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct UntypedRef {
     binding: Binding,
 }
@@ -38,8 +38,19 @@ impl UntypedRef {
 
     /// Asks with an encoded message; the reply comes back encoded the same way.
     pub fn send_encoded(&self, message: &str, codec: Codec, payload: impl Into<Bytes>) -> Call<Bytes> {
+        self.send_encoded_with(message, codec, payload, CallOptions::default())
+    }
+
+    /// Asks with an encoded message and a deadline, flags or a trace of its own. The flags of the message's type hold as well.
+    pub fn send_encoded_with(
+        &self,
+        message: &str,
+        codec: Codec,
+        payload: impl Into<Bytes>,
+        options: CallOptions,
+    ) -> Call<Bytes> {
         let job = EncodedMessage { name: message.to_owned(), codec, payload: payload.into() };
-        ask(&self.binding, MessageFlags::empty(), CallOptions::default(), job)
+        ask(&self.binding, MessageFlags::empty(), options, job)
     }
 
     /// Tells with an encoded message.
@@ -53,8 +64,33 @@ impl UntypedRef {
         codec: Codec,
         payload: impl Into<Bytes>,
     ) -> Result<(), CallError> {
+        self.tell_encoded_with(message, codec, payload, CallOptions::default())
+    }
+
+    /// Tells with an encoded message and flags, a trace, or a time after which it is not worth handling any more. The flags of
+    /// the message's type hold as well.
+    ///
+    /// # Errors
+    ///
+    /// As [`tell_encoded`](Self::tell_encoded).
+    pub fn tell_encoded_with(
+        &self,
+        message: &str,
+        codec: Codec,
+        payload: impl Into<Bytes>,
+        options: CallOptions,
+    ) -> Result<(), CallError> {
         let job = EncodedMessage { name: message.to_owned(), codec, payload: payload.into() };
-        tell(&self.binding, MessageFlags::empty(), CallOptions::default(), job)
+        tell(&self.binding, MessageFlags::empty(), options, job)
+    }
+
+    /// Asks the actor to deactivate, as [`ActorRef::deactivate`] does.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn deactivate(&self) -> Result<(), CallError> {
+        self.binding.deactivate()
     }
 
     /// The same actor with its type; `None` if it is of another kind.
@@ -99,12 +135,13 @@ impl Submit<Bytes> for EncodedMessage {
         self,
         kind: u32,
         target: &Target,
-        head: JobHead,
+        mut head: JobHead,
         caller: Option<AnswerSender<Bytes>>,
         on: &Rc<ArbiterLocal>,
     ) -> Result<(), CallError> {
         let id = wire_id(&self.name);
-        if on.any_kind(kind).is_some_and(|kind| !kind.shards().is_open_to(target)) {
+        if let Some(known) = on.any_kind(kind).filter(|kind| !kind.shards().is_open_to(target)) {
+            head.flags |= known.flags_of(id);
             let waiter = caller.map(Waiter::of_bytes);
             let (name, codec, payload) = (self.name.into(), self.codec, self.payload);
             let body = EncodedOutbound { id, name, codec, payload, waiter, ended: false };

@@ -152,6 +152,10 @@ impl FrameSink for DataSink {
             on.routes().waiting() + on.transfers().waiting() + on.roads().waiting() + on.abroad().waiting()
         })
     }
+
+    fn waiting_bytes(&self) -> usize {
+        self.0.upgrade().map_or(0, |on| on.routes().room().bytes())
+    }
 }
 
 impl DataSink {

@@ -57,6 +57,11 @@ pub(crate) trait FrameSink {
     fn waiting(&self) -> usize {
         0
     }
+
+    /// How many bytes of messages wait until it is known where they go.
+    fn waiting_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// The peer broke the rules.
@@ -164,6 +169,7 @@ impl Drive {
 
     fn handle_frames(&mut self) -> Result<(), Violation> {
         let (mut at, now) = (0, self.node.env().coarse());
+        self.lane.hears(now);
         decoding(&self.node, || {
             while let Some((frame, used)) = next_frame(&self.read[at..], self.frame)? {
                 self.sink.take(&self.lane, &self.incoming, frame, now)?;

@@ -95,11 +95,9 @@ impl ArbiterLocal {
         }));
     }
 
-    /// The session of another node was ended by others: nothing that it has done since leaves it. What it has not answered
-    /// stays unknown, and what waits for it looks elsewhere. A connection may take longer to notice that nobody is there.
-    fn part_from(self: &Rc<Self>, gone: NodeId) {
-        for link in self.seat().map(|seat| seat.links_of(gone)).into_iter().flatten() {
-            self.close_link(&link, "the session of the peer has ended");
+    fn part_from(&self, gone: NodeId, at_once: bool) {
+        if let Some(seat) = self.seat() {
+            seat.part_from(gone, at_once);
         }
     }
 
@@ -116,10 +114,15 @@ impl ArbiterLocal {
 }
 
 impl NodeShared {
-    /// Sends nothing more to a node whose session others have ended.
-    pub(crate) fn part_from(&self, gone: NodeId) {
+    /// Gives the links to a node up whose session has ended: node ids never come back.
+    ///
+    /// `at_once` if others have ended it. Nothing that such a node has done since leaves it, what it has not answered stays
+    /// unknown, and a connection may take longer to notice that nobody is there. A node that has ended its session itself
+    /// still gives back what comes too late, and says goodbye.
+    pub(crate) fn part_from(&self, gone: NodeId, at_once: bool) {
+        self.remoting().depart(gone, at_once);
         for arbiter in self.data_arbiters() {
-            if let Err(error) = self.enter_work(arbiter, move |on| on.part_from(gone)) {
+            if let Err(error) = self.enter_work(arbiter, move |on| on.part_from(gone, at_once)) {
                 tracing::debug!(%gone, %error, "the connections to a node end by themselves");
             }
         }

@@ -52,11 +52,6 @@ impl Incoming {
         lock(&self.large).may_read()
     }
 
-    /// How many of its large messages have not ended.
-    pub(super) fn large_jobs(&self) -> usize {
-        lock(&self.large).jobs()
-    }
-
     #[inline]
     fn release(&self, bytes: u32) {
         if self.window.release(bytes) {
@@ -129,9 +124,7 @@ mod tests {
         assert!(incoming.may_read(Waker::noop()) && !incoming.may_read_large());
         let small = Held::take(&incoming, 101);
         assert!(!incoming.may_read(Waker::noop()));
-        assert_eq!(incoming.large_jobs(), 1);
         drop((large, small));
         assert!(incoming.may_read(Waker::noop()) && incoming.may_read_large());
-        assert_eq!(incoming.large_jobs(), 0);
     }
 }

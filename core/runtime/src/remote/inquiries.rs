@@ -384,3 +384,21 @@ const SAY_WITHIN: Millis = Millis(1_000);
 
 /// How long another node may take to serve a shard before the next one is asked.
 const PLACE_WITHIN: Millis = Millis(2_000);
+
+/// What of this is read from peers.
+#[cfg(feature = "corpus")]
+pub(crate) fn readers() -> Vec<crate::corpus::Reader> {
+    use crate::corpus::Reader;
+    vec![
+        Reader::postcard::<RemoteLookup>("a lookup"),
+        Reader::postcard::<Option<ActorPath>>("what was looked up"),
+        Reader::postcard::<RemoteSpawn>("a spawn"),
+        Reader::postcard::<Spawned>("what was spawned"),
+        Reader::postcard::<PlaceShard>("a shard to place"),
+        Reader::postcard::<Option<(NodeId, Generation)>>("where it was placed"),
+        Reader::postcard::<WatchWord>("a word about watches"),
+        Reader::postcard::<Begun>("how a watch begins"),
+        Reader::postcard::<super::whereabouts::WhereIs>("a question for whereabouts"),
+        Reader::postcard::<super::whereabouts::Whereabouts>("whereabouts"),
+    ]
+}

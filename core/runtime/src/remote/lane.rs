@@ -44,6 +44,10 @@ pub(crate) struct Lane {
     overflow: RefCell<Vec<Dropped<Waiter>>>,
     inbound: RefCell<InboundCalls>,
     connection: RefCell<Option<Connected>>,
+    /// When the last frame came, by the coarse clock.
+    heard: Cell<Millis>,
+    /// When the rest of the node was last told so.
+    told_of: Cell<Millis>,
     /// When the lane's link was last told that another one has reached the peer.
     reached: Cell<Millis>,
     /// How long what waits without a connection does so.
@@ -62,6 +66,9 @@ struct Connected {
     incoming: Arc<Incoming>,
     streams: Arc<dyn Streams>,
 }
+
+/// How often the rest of the node is told that a peer lives: well within the period of heartbeats.
+const TELL_OF_LIFE: Millis = Millis(100);
 
 /// Settles and requests to services that may wait at a time: one for every shard of a few hundred kinds.
 const MOST_REQUESTS: usize = 65_536;
@@ -82,6 +89,8 @@ impl Lane {
             large: RefCell::default(),
             large_turns: Arc::new(Semaphore::new(AT_ONCE)),
             connection: RefCell::default(),
+            heard: Cell::new(Millis::ZERO),
+            told_of: Cell::new(Millis::ZERO),
             reached: Cell::new(Millis::ZERO),
             patience: Cell::default(),
             waiting_requests: Cell::new(0),
@@ -109,7 +118,7 @@ impl Lane {
         asked
     }
 
-    /// Sends a frame nobody waits for.
+    /// Sends a frame nobody waits for; `told` is when it was sent first.
     ///
     /// # Errors
     ///
@@ -117,9 +126,10 @@ impl Lane {
     pub(super) fn tell<E: From<Refused>>(
         &self,
         now: Millis,
+        told: Millis,
         write: impl FnOnce(&mut BytesMut) -> Result<(), E>,
     ) -> Result<(), E> {
-        let dropped = self.outbox.borrow_mut().tell(now, write)?;
+        let dropped = self.outbox.borrow_mut().tell_again(now, told, write)?;
         if !dropped.is_empty() {
             self.overflow.borrow_mut().push(dropped);
         }
@@ -253,6 +263,22 @@ impl Lane {
         let over = patience.is_over(now, self.is_connected(), waits);
         self.patience.set(patience);
         over
+    }
+
+    /// Something has come over the lane.
+    #[inline]
+    pub(super) fn hears(&self, now: Millis) {
+        self.heard.set(now);
+        // Others look at it from other threads, and need not know exactly.
+        if now.since(self.told_of.get()) >= TELL_OF_LIFE {
+            self.told_of.set(now);
+            self.peer.hears(now);
+        }
+    }
+
+    /// When something last came over the lane.
+    pub(super) fn heard(&self) -> Millis {
+        self.heard.get()
     }
 
     /// Whether its link should be told now that the peer can be reached: not again and again.

@@ -48,11 +48,12 @@ impl Letter {
         Self { sender: sender.map(Box::new), ..Self::new(target, head, Box::new(body)) }
     }
 
-    /// What was given to a lane and never left it; `None` if it was no letter, or cannot be one again.
-    pub(super) fn unsent(unsent: Unsent<Waiter>, tell_ttl: Millis) -> Option<Self> {
-        let (frame, waiter, told, deadline) = match unsent {
-            Unsent::Ask { frame, waiter, deadline, .. } => (frame, Some(waiter), Millis::ZERO, deadline),
-            Unsent::Tell { frame, told } => (frame, None, told, told + tell_ttl),
+    /// What was given to a lane and never left it; `None` if it was no letter, or cannot be one again. The time to live in it
+    /// was right at `now`.
+    pub(super) fn unsent(unsent: Unsent<Waiter>, now: Millis, tell_ttl: Millis) -> Option<Self> {
+        let (frame, waiter, deadline) = match unsent {
+            Unsent::Ask { frame, waiter, deadline, .. } => (frame, Some(waiter), deadline),
+            Unsent::Tell { frame, told } => (frame, None, told + tell_ttl),
         };
         let envelope = Envelope::decode(&frame.slice(1..)).ok();
         let read = envelope.and_then(|envelope| Codec::from_id(envelope.codec).ok().zip(Some(envelope)));
@@ -74,9 +75,9 @@ impl Letter {
         let body = EncodedOutbound { id, name, codec, payload, waiter: None, ended: false };
         let scope = Arc::new(CallScope { deadline: Some(deadline), trace, chain });
         let asks = waiter.is_some();
-        let until = if asks { deadline } else { leg.ttl().map_or(Millis::MAX, |ttl| told + ttl) };
+        let until = if asks { deadline } else { leg.ttl().map_or(Millis::MAX, |ttl| now + ttl) };
         let head = head_of(asks, until, flags, Some(scope));
-        Some(Self { to, sender, head, expires: deadline, body: Box::new(body), waiter })
+        Some(Self { to, sender, head, expires: deadline.min(until), body: Box::new(body), waiter })
     }
 
     /// The envelope for it, without its payload.

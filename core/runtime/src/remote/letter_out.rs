@@ -47,7 +47,7 @@ pub(super) fn write(on: &ArbiterLocal, lane: &Lane, mut letter: Letter) -> Resul
     let waiter = letter.waiter.take();
     let fill = |out: &mut BytesMut, call| frame(out, on, lane, &letter, call, payload.freeze());
     let written = match waiter {
-        None => lane.tell(on.coarse(), |out| fill(out, None)),
+        None => lane.tell(on.coarse(), on.told(letter.expires), |out| fill(out, None)),
         Some(waiter) => {
             let asked = lane.ask(letter.head.deadline, waiter, |out, call| fill(out, Some(call)));
             asked.map(|_| ()).map_err(|(waiter, error)| {

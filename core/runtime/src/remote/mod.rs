@@ -31,6 +31,7 @@ mod remoting;
 mod requests;
 mod returns;
 mod roads;
+mod room;
 mod routes;
 mod sealed;
 mod seat;
@@ -50,6 +51,8 @@ pub(crate) use drive::Violation;
 pub use envelopes::{InboundMessage, MessageEnvelope, SendRemote, SubscribeInbound};
 pub(crate) use incoming::{Held, Incoming};
 pub use inquiries::Spawned;
+#[cfg(feature = "corpus")]
+pub(crate) use inquiries::readers;
 pub(crate) use inquiries::{
     DATACENTERS, ask_about_move, ask_about_ranges, ask_about_watch, ask_contact, ask_for_tables,
     ask_to_place, say_to_cluster,
@@ -62,6 +65,7 @@ pub(crate) use peer::Peer;
 pub(crate) use remoting::Remoting;
 pub(crate) use returns::Returns;
 pub(crate) use roads::Roads;
+pub(crate) use room::Room;
 pub(crate) use routes::{Routes, Shard};
 pub(crate) use seat::SeatLocal;
 pub use settings::RemoteSettings;

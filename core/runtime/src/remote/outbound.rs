@@ -12,6 +12,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::lane::Lane;
 use super::peer::Peer;
+use super::room::Stay;
 use super::routes::Shard;
 use super::waiter::{Payload, Waiter};
 use crate::arbiter::ArbiterLocal;
@@ -28,6 +29,8 @@ pub(crate) struct Parcel<B: ?Sized> {
     pub(crate) head: JobHead,
     /// When it is not worth sending any more.
     pub(crate) expires: Millis,
+    /// The room that it takes while it waits.
+    pub(crate) stay: Option<Stay>,
     pub(crate) body: B,
 }
 
@@ -43,7 +46,7 @@ impl Origin {
     /// The message with its content.
     pub(crate) fn parcel(self, body: impl Outbound + 'static) -> Parked {
         let Self { shard, target, head, expires } = self;
-        Box::new(Parcel { shard, target, head, expires, body })
+        Box::new(Parcel { shard, target, head, expires, stay: None, body })
     }
 }
 
@@ -69,6 +72,8 @@ pub(crate) trait Outbound {
     fn take_waiter(&mut self) -> Option<Waiter>;
     /// True if nobody waits any more.
     fn is_over(&self) -> bool;
+    /// About how many bytes it takes while it waits.
+    fn weight(&self) -> usize;
     /// Hands the message to an actor of this node after all.
     fn submit_here(
         &mut self,
@@ -155,6 +160,11 @@ impl<M: RemoteMessage> Outbound for TypedOutbound<M> {
         self.caller.as_ref().is_some_and(AnswerSender::is_closed)
     }
 
+    fn weight(&self) -> usize {
+        // As it is: most of what waits stays on this node, and is never encoded.
+        size_of::<M>()
+    }
+
     fn submit_here(
         &mut self,
         kind: u32,
@@ -208,6 +218,10 @@ impl Outbound for EncodedOutbound {
         self.ended || self.waiter.as_ref().is_some_and(|waiter| waiter.is_abandoned())
     }
 
+    fn weight(&self) -> usize {
+        self.payload.len()
+    }
+
     fn submit_here(
         &mut self,
         kind: u32,
@@ -255,13 +269,13 @@ impl From<Refused> for WriteError {
     }
 }
 
-/// Writes a message into its lane. A waiter that was not needed comes back with the error.
+/// Writes a message into its lane, which was `told` first at that time. A waiter that was not needed comes back with the error.
 pub(super) fn send_on<B: Outbound + ?Sized>(
     way: &Way<'_>,
     target: &Target,
     head: &JobHead,
     body: &mut B,
-    now: Millis,
+    (now, told): (Millis, Millis),
 ) -> Result<(), (Option<Waiter>, NotSent)> {
     let frame = match frame_head(way, target, head, body, now) {
         Ok(frame) => frame,
@@ -277,7 +291,7 @@ pub(super) fn send_on<B: Outbound + ?Sized>(
             written.map(|_| ()).map_err(|(waiter, error)| (Some(waiter), not_sent(error)))
         }
         None => {
-            let written = way.lane.tell(now, |out| {
+            let written = way.lane.tell(now, told, |out| {
                 Told::encode_head(out, &frame);
                 body.write(out, limit).map_err(WriteError::Codec)
             });

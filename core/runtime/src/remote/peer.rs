@@ -1,6 +1,7 @@
 //! What is known about the other nodes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use archipelago_protocol::call::CallError;
@@ -8,6 +9,7 @@ use archipelago_protocol::identity::{Namespace, NodeAddress, NodeId};
 use archipelago_protocol::link::Frame;
 use archipelago_protocol::message::Envelope;
 use archipelago_protocol::peer::{Hello, PeerKind, PeerTables, Seat};
+use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 use metrics::gauge;
 
@@ -18,11 +20,31 @@ use crate::node::arbiter_of_shard;
 pub(crate) struct Peer {
     hello: Hello,
     tables: PeerTables,
+    /// When something last came from it, over whichever lane; to a few tenths of a second.
+    heard: Arc<AtomicU64>,
 }
 
 impl Peer {
     pub(super) fn new(hello: Hello) -> Self {
-        Self { tables: PeerTables::new(hello.kinds.clone()), hello }
+        Self { tables: PeerTables::new(hello.kinds.clone()), hello, heard: Arc::default() }
+    }
+
+    /// What was heard of the node before it said more about itself.
+    fn known_before(mut self, earlier: Option<&Arc<Self>>) -> Self {
+        if let Some(earlier) = earlier {
+            self.heard = Arc::clone(&earlier.heard);
+        }
+        self
+    }
+
+    /// Something came from it.
+    pub(super) fn hears(&self, now: Millis) {
+        self.heard.store(now.0, Ordering::Relaxed);
+    }
+
+    /// When something last came from it, by the coarse clock.
+    pub(crate) fn heard(&self) -> Millis {
+        Millis(self.heard.load(Ordering::Relaxed))
     }
 
     pub(crate) const fn id(&self) -> NodeId {
@@ -112,6 +134,8 @@ pub(crate) struct PeerBook {
     leaving: RwLock<BTreeSet<NodeId>>,
     /// Other addresses at which nodes were met, such as that of a gateway.
     aliases: RwLock<BTreeMap<NodeAddress, NodeId>>,
+    /// The last nodes whose sessions have ended; links to them are not made again.
+    departed: RwLock<Departed>,
 }
 
 impl PeerBook {
@@ -123,11 +147,15 @@ impl PeerBook {
         {
             return Arc::clone(known);
         }
+        let peer_id = hello.node.id;
         // Two nodes cannot be at one address: the other one has gone. What a client says of its own address means nothing.
         if !is_client(&hello) {
-            by_id.retain(|_, known| known.is_client() || *known.address() != hello.node.address);
+            by_id.retain(|id, known| {
+                *id == peer_id || known.is_client() || *known.address() != hello.node.address
+            });
         }
-        let peer = Arc::new(Peer::new(hello));
+        let peer = Peer::new(hello);
+        let peer = Arc::new(peer.known_before(by_id.get(&peer_id)));
         by_id.insert(peer.id(), Arc::clone(&peer));
         show_clients(&by_id);
         peer
@@ -207,6 +235,16 @@ impl PeerBook {
         self.leaving.read().unwrap_or_else(PoisonError::into_inner).contains(&id)
     }
 
+    /// A node whose session has ended: it will not be back under this id.
+    pub(super) fn departs(&self, id: NodeId) {
+        self.departed.write().unwrap_or_else(PoisonError::into_inner).add(id);
+    }
+
+    /// Whether the session of a node is known to have ended.
+    pub(super) fn has_departed(&self, id: NodeId) -> bool {
+        self.departed.read().unwrap_or_else(PoisonError::into_inner).ids.contains(&id)
+    }
+
     /// A node that will not come back.
     pub(super) fn forget(&self, id: NodeId) {
         let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
@@ -218,6 +256,27 @@ impl PeerBook {
     }
 }
 
+/// The last nodes that have departed, up to a bound; the oldest go first.
+#[derive(Default)]
+struct Departed {
+    order: VecDeque<NodeId>,
+    ids: BTreeSet<NodeId>,
+}
+
+impl Departed {
+    fn add(&mut self, id: NodeId) {
+        if !self.ids.insert(id) {
+            return;
+        }
+        self.order.push_back(id);
+        if self.order.len() > MOST_DEPARTED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+    }
+}
+
 fn count_clients(by_id: &BTreeMap<NodeId, Arc<Peer>>) -> usize {
     by_id.values().filter(|peer| peer.is_client()).count()
 }
@@ -225,5 +284,9 @@ fn count_clients(by_id: &BTreeMap<NodeId, Arc<Peer>>) -> usize {
 fn show_clients(by_id: &BTreeMap<NodeId, Arc<Peer>>) {
     gauge!("archipelago_clients").set(count_clients(by_id) as f64);
 }
+
+/// Departed nodes that are remembered: whoever was slow to hear of one has long found its connection broken.
+const MOST_DEPARTED: usize = 4_096;
+
 /// Beyond it all aliases are forgotten, and nodes met again.
 const MOST_ALIASES: usize = 1_024;

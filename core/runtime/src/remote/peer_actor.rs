@@ -8,8 +8,8 @@ use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Spaw
 use archipelago_protocol::contract::{CloseCode, CloseReason, Streams, TransportError};
 use archipelago_protocol::link::WindowSettings;
 use archipelago_protocol::peer::{
-    AttemptId, ConnectionId, DialFailure, LaneEnds, LinkAction, LinkEvent, LinkReport, PeerLink, Refusal,
-    RefusalReason, Seat,
+    AttemptId, ConnectionId, DialFailure, LaneEnds, LinkAction, LinkEvent, LinkReport, LinkState, PeerLink,
+    Refusal, RefusalReason, Seat,
 };
 use archipelago_protocol::time::Millis;
 
@@ -52,6 +52,16 @@ impl Message for CloseNow {
     type Result = ();
 }
 
+/// The peer will not be back under its id.
+pub(super) struct Departed {
+    /// Nothing of it counts any more, whatever is still connected.
+    pub(super) at_once: bool,
+}
+
+impl Message for Departed {
+    type Result = ();
+}
+
 /// What came on a stream beside the lane of a connection breaks the rules.
 pub(super) struct Broken {
     pub(super) connection: ConnectionId,
@@ -79,6 +89,8 @@ pub(crate) struct PeerActor {
     trouble: String,
     /// Counted among the connected links of the peer.
     counted: bool,
+    /// The link is over.
+    ended: bool,
 }
 
 /// The connection in use.
@@ -102,6 +114,7 @@ impl PeerActor {
             wake: None,
             trouble: String::new(),
             counted: false,
+            ended: false,
         }
     }
 
@@ -109,6 +122,9 @@ impl PeerActor {
         let (now, random) = (self.seat.node().env().now(), self.seat.node().env().random());
         for action in self.link.handle(now, random, event) {
             self.carry_out(action, ctx);
+        }
+        if self.link.state() == LinkState::Gone {
+            self.end(ctx);
         }
     }
 
@@ -152,6 +168,7 @@ impl PeerActor {
                 self.apply(LinkEvent::DialFailed { attempt, failure: failure_of(&error) }, ctx);
             }
         }
+        self.mind_departure(ctx);
     }
 
     /// Another process is at the peer's address: node ids never come back.
@@ -231,6 +248,7 @@ impl PeerActor {
         self.trouble = ending.to_string();
         self.let_go(current, ctx);
         self.apply(end_event(id, &ending), ctx);
+        self.mind_departure(ctx);
         self.forget_client(ctx);
     }
 
@@ -262,10 +280,23 @@ impl PeerActor {
         }
     }
 
+    /// The link may have been made, or connected, after its peer was known to have departed.
+    fn mind_departure(&mut self, ctx: &mut Context<Self>) {
+        if self.seat.node().remoting().book().has_departed(self.lane.peer().id()) {
+            self.apply(LinkEvent::Departed { at_once: false }, ctx);
+        }
+    }
+
     fn gone(&mut self, ctx: &mut Context<Self>) {
         self.apply(LinkEvent::Stop, ctx);
-        self.seat.forget(&self.lane);
-        actix::ActorContext::stop(ctx);
+    }
+
+    /// The link is over: nothing is kept of it.
+    fn end(&mut self, ctx: &mut Context<Self>) {
+        if !std::mem::replace(&mut self.ended, true) {
+            self.seat.forget(&self.lane);
+            actix::ActorContext::stop(ctx);
+        }
     }
 
     // ---- the rest ----
@@ -288,20 +319,16 @@ impl PeerActor {
         })));
     }
 
-    /// Keeps the number of connected links of the peer.
+    /// Keeps the number of connected links, of the peer and of all.
     fn count(&mut self, up: bool) {
-        let (book, peer) = (self.seat.node().remoting().book(), self.lane.peer().id());
-        match (std::mem::replace(&mut self.counted, up), up) {
-            (false, true) => book.link_up(self.lane.peer()),
-            (true, false) => book.link_down(peer),
-            _ => {}
+        if std::mem::replace(&mut self.counted, up) != up {
+            self.seat.node().remoting().link_changed(self.lane.peer(), up);
         }
     }
 
     fn report(&mut self, report: LinkReport) {
         let (peer, seat) = (self.lane.peer().id(), self.seat.seat());
         tracing::info!(%peer, %seat, to = %self.lane.to(), ?report, trouble = self.trouble, "link");
-        self.seat.node().remoting().link_changed(report);
         self.count(report == LinkReport::Connected);
         if seat != Seat::Control {
             // The state of a peer is the state of its control link.
@@ -351,6 +378,7 @@ impl Handler<Called> for PeerActor {
         let peer_attempt = met.hello.attempt;
         let connection = self.keep(met);
         self.apply(LinkEvent::Hello { connection, peer_attempt }, ctx);
+        self.mind_departure(ctx);
         self.forget_client(ctx);
     }
 }
@@ -360,6 +388,17 @@ impl Handler<Reached> for PeerActor {
 
     fn handle(&mut self, Reached(at): Reached, ctx: &mut Context<Self>) {
         self.apply(LinkEvent::PeerReached { at }, ctx);
+    }
+}
+
+impl Handler<Departed> for PeerActor {
+    type Result = ();
+
+    fn handle(&mut self, Departed { at_once }: Departed, ctx: &mut Context<Self>) {
+        if at_once {
+            self.trouble = "the session of the peer has ended".to_owned();
+        }
+        self.apply(LinkEvent::Departed { at_once }, ctx);
     }
 }
 

@@ -5,11 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use actix::Addr;
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::identity::{NodeAddress, NodeInfo};
+use archipelago_protocol::identity::{NodeAddress, NodeId, NodeInfo};
 use archipelago_protocol::message::TypeHint;
-use archipelago_protocol::peer::{
-    AttemptId, Hello, KindEntry, LaneEnds, LinkReport, PeerKind, Seat, Versions,
-};
+use archipelago_protocol::peer::{AttemptId, Hello, KindEntry, LaneEnds, PeerKind, Seat, Versions};
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 use metrics::gauge;
@@ -17,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::locator::Locator;
 use super::peer::{Peer, PeerBook};
-use super::transport_actor::{Ask, MeetAt, TransportActor};
+use super::transport_actor::{Ask, MeetAt, PartFrom, TransportActor};
 use crate::node::NodeShared;
 
 /// The other nodes, as one node knows them.
@@ -153,14 +151,25 @@ impl Remoting {
         answered.await.unwrap_or(Err(CallError::Stopped))
     }
 
-    pub(super) fn link_changed(&self, report: LinkReport) {
-        let change = match report {
-            LinkReport::Connected => 1,
-            LinkReport::Disconnected { .. } => -1,
-            _ => return,
+    /// The session of a node has ended: the control arbiter gives its link up, and nobody makes others for good.
+    pub(super) fn depart(&self, gone: NodeId, at_once: bool) {
+        self.book.departs(gone);
+        if let Some(control) = self.control.get() {
+            control.do_send(PartFrom { gone, at_once });
+        }
+    }
+
+    /// A link to a peer is connected, or is so no longer.
+    pub(super) fn link_changed(&self, peer: &Arc<Peer>, up: bool) {
+        let change = if up {
+            self.book.link_up(peer);
+            1
+        } else {
+            self.book.link_down(peer.id());
+            -1
         };
         let connected = self.connected.fetch_add(change, Ordering::Relaxed) + change;
-        gauge!("archipelago_connections").set(connected.max(0) as f64);
+        gauge!("archipelago_connections").set(connected as f64);
     }
 }
 
@@ -170,7 +179,7 @@ impl NodeShared {
         &self,
         lane: LaneEnds,
         attempt: AttemptId,
-        (expects, kind): (Option<archipelago_protocol::identity::NodeId>, PeerKind),
+        (expects, kind): (Option<NodeId>, PeerKind),
     ) -> Hello {
         let remote = &self.settings().remote;
         Hello {
@@ -232,7 +241,7 @@ impl NodeShared {
             name: self.settings().name.clone(),
             address: self.address(),
             roles: self.settings().roles.iter().cloned().collect(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: self.settings().version.clone(),
             kinds: self
                 .kinds()
                 .iter()

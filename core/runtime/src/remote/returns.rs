@@ -10,7 +10,7 @@ use archipelago_protocol::handoff::HostEvent;
 use archipelago_protocol::identity::{CorrelationId, Generation};
 use archipelago_protocol::link::{Drained, Frame, Head, Hint, ReturnReason, Returned, ShardRef, Unsent};
 use archipelago_protocol::message::{Codec, MessageFlags};
-use archipelago_protocol::route::{LaneId, Place, Refusals, RouteEvent, Verdict};
+use archipelago_protocol::route::{LaneId, Refusals, RouteEvent, Verdict};
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 
@@ -23,13 +23,13 @@ use super::routes::Shard;
 use super::waiter::Waiter;
 use crate::arbiter::ArbiterLocal;
 use crate::call::CallScope;
-use crate::catalog::{JobHead, Leaving, Target};
+use crate::catalog::{JobHead, Target};
 use crate::mutants::{Mutant, broken};
 
 /// What one arbiter has refused, and to whom.
 #[derive(Default)]
 pub(crate) struct Returns {
-    refusals: RefCell<Refusals>,
+    pub(super) refusals: RefCell<Refusals>,
     /// How many messages of ours have come back.
     came_back: Cell<u64>,
 }
@@ -170,7 +170,7 @@ impl ArbiterLocal {
         let expires = self.expires(&job);
         let (name, ended) = (name.into(), asks && waiter.is_none());
         let body = EncodedOutbound { id, name, codec, payload, waiter, ended };
-        Ok(Box::new(Parcel { shard, target, head: job, expires, body }))
+        Ok(Box::new(Parcel { shard, target, head: job, expires, stay: None, body }))
     }
 
     // ---- about shards ----
@@ -224,53 +224,6 @@ impl ArbiterLocal {
         hint.owner == self.node().id() || (book.get(hint.owner).is_some() && !book.is_leaving(hint.owner))
     }
 
-    /// Everything that this lane sent for the shard has been taken in or sent back when this is handled. If nothing has been
-    /// sent back so far, what has not started goes back now; otherwise, or if it cannot, it is waited for.
-    fn settle_lane(
-        self: &Rc<Self>,
-        lane: &Rc<Lane>,
-        incoming: &Arc<Incoming>,
-        shard: ShardRef,
-        generation: Generation,
-    ) {
-        let (lane, incoming, on) = (Rc::clone(lane), Arc::clone(incoming), Rc::clone(self));
-        let announced = lane.large().borrow().newest_awaited();
-        let kind = u32::from(shard.kind);
-        // What was taken before others went back must not come after them.
-        let refused = self.returns().refusals.borrow().is_refusing(lane_id(&incoming), shard);
-        if let Some(kind) = self.any_kind(kind).filter(|_| !refused) {
-            kind.empty_inboxes(shard.number, Leaving::Of(&incoming), self);
-        }
-        self.node().env().spawn(Box::pin(async move {
-            let unstarted =
-                || on.any_kind(kind).is_some_and(|kind| kind.has_unstarted(shard.number, &incoming, &on));
-            let large = || incoming.large_jobs() > 0 || lane.large().borrow().awaits(announced);
-            let goes_on = || unstarted() || large();
-            while goes_on() && lane.is_connected_by(&incoming) {
-                on.node().env().sleep(SETTLE_LOOK).await;
-            }
-            lane.request_over();
-            let place = on.place_of(shard);
-            let lane_id = lane_id(&incoming);
-            let hint = on.returns().refusals.borrow_mut().on_settle(lane_id, shard, generation, place);
-            if hint.is_none() && on.has_singles(kind) {
-                // Whoever asks knows that nothing more is to be heard here.
-                on.returns().refusals.borrow_mut().forgive(lane_id, shard);
-            }
-            if lane.is_connected_by(&incoming) {
-                lane.say(&Frame::Settled { shard, generation, hint });
-            }
-        }));
-    }
-
-    fn place_of(&self, shard: ShardRef) -> Place {
-        let served = self.any_kind(shard.kind.into()).and_then(|kind| kind.shards().served(shard.number));
-        match served.filter(|_| !self.is_draining()) {
-            Some(generation) => Place::Here(Hint { owner: self.node().id(), generation }),
-            None => Place::Elsewhere(self.routes().leads_to(of_ours(shard))),
-        }
-    }
-
     /// A message came for a shard that is not served here. Its sender may know more than this node; or nothing: nodes without
     /// a common directory find each other by address, and nobody else will have the shard placed.
     pub(crate) fn not_taken(self: &Rc<Self>, head: &Head<'_>, expires: Millis) {
@@ -311,7 +264,8 @@ impl ArbiterLocal {
         self.returns().refusals.borrow_mut().lane_lost(lane_id(incoming));
         self.transfers().lane_lost(lane.index());
         self.named_calls().lane_lost(lane.index());
-        let Drained { given, unsent, dropped } = lane.outbox().borrow_mut().drain();
+        let now = self.node().env().now();
+        let Drained { given, unsent, dropped } = lane.outbox().borrow_mut().drain(now);
         for waiter in given {
             waiter.fail(CallError::ConnectionLost { node: lane.peer().id() });
         }
@@ -320,7 +274,7 @@ impl ArbiterLocal {
         }
         let (letters, unsent): (Vec<_>, Vec<_>) = unsent.into_iter().partition(is_letter);
         let mut by_shard: BTreeMap<Shard, Vec<Parked>> = BTreeMap::new();
-        for parcel in unsent.into_iter().filter_map(|one| self.unpack(lane, one)) {
+        for parcel in unsent.into_iter().filter_map(|one| self.unpack(lane, one, now)) {
             by_shard.entry(parcel.shard).or_default().push(parcel);
         }
         let ours = |shard: &Shard| lane.peer().seat_of(shard.number) == lane.to();
@@ -337,8 +291,9 @@ impl ArbiterLocal {
         self.letters_back(lane, letters);
     }
 
-    fn unpack(&self, lane: &Lane, unsent: Unsent<Waiter>) -> Option<Parked> {
-        let (frame, waiter, deadline) = match unsent {
+    /// A message that never left, as it was before. A tell waits no longer than if it had found its way at once.
+    fn unpack(&self, lane: &Lane, unsent: Unsent<Waiter>, now: Millis) -> Option<Parked> {
+        let (frame, waiter, until) = match unsent {
             Unsent::Ask { frame, waiter, deadline, .. } => (frame, Some(waiter), deadline),
             Unsent::Tell { frame, told } => (frame, None, told + self.node().settings().remote.tell_ttl),
         };
@@ -354,7 +309,11 @@ impl ArbiterLocal {
             }
         };
         let payload = Bytes::copy_from_slice(payload);
-        self.repack(lane, &head, payload, (waiter.is_some(), waiter), deadline).ok()
+        let own = if waiter.is_some() { until } else { Millis::MAX };
+        let deadline = head.ttl.map_or(own, |ttl| own.min(now + ttl));
+        let mut parcel = self.repack(lane, &head, payload, (waiter.is_some(), waiter), deadline).ok()?;
+        parcel.expires = parcel.expires.min(until);
+        Some(parcel)
     }
 
     /// A kind as we call it, from what a peer calls it.
@@ -383,14 +342,11 @@ fn head_again(head: &Head<'_>, asks: bool, deadline: Millis) -> JobHead {
 }
 
 /// A shard of one of our kinds, by the number that we gave the kind.
-fn of_ours(shard: ShardRef) -> Shard {
+pub(super) fn of_ours(shard: ShardRef) -> Shard {
     Shard::home(shard.kind.into(), shard.number)
 }
 
 /// Lanes may be made anew, their connections never are.
-fn lane_id(incoming: &Incoming) -> LaneId {
+pub(super) fn lane_id(incoming: &Incoming) -> LaneId {
     LaneId(incoming.connection().0)
 }
-
-/// How often a lane that settles looks whether all it took is done.
-const SETTLE_LOOK: Millis = Millis(10);

@@ -197,8 +197,8 @@ impl ArbiterLocal {
         unsent: Vec<archipelago_protocol::link::Unsent<Waiter>>,
     ) {
         let mut to_meet = self.roads().peer_lost(lane.peer());
-        let tell_ttl = self.node().settings().remote.tell_ttl;
-        let letters = unsent.into_iter().filter_map(|unsent| Letter::unsent(unsent, tell_ttl));
+        let (now, tell_ttl) = (self.node().env().now(), self.node().settings().remote.tell_ttl);
+        let letters = unsent.into_iter().filter_map(|unsent| Letter::unsent(unsent, now, tell_ttl));
         for letter in letters.collect::<Vec<_>>().into_iter().rev() {
             let Some(address) = letter.to.address().cloned() else { continue };
             if self.roads().put_back(&address, letter) {

@@ -28,7 +28,7 @@ impl ArbiterLocal {
         }
         let expires = self.expires(&head);
         let asks = head.asks;
-        self.park(Box::new(Parcel { shard, target: target.clone(), head, expires, body }));
+        self.park(Box::new(Parcel { shard, target: target.clone(), head, expires, stay: None, body }));
         if asks {
             let gave_back = HostEvent::GaveBack { generation: Generation::new(0), expires };
             // Not from within the caller's task; if the queue is full, the drain ends by its own time.

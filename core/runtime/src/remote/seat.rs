@@ -9,7 +9,7 @@ use actix::{Actor, Addr};
 use archipelago_protocol::call::{CallError, Queue};
 use archipelago_protocol::contract::{CloseCode, CloseReason, Endpoint, Transport};
 use archipelago_protocol::identity::{NodeAddress, NodeId};
-use archipelago_protocol::link::{Dropped, Expired, WindowSettings};
+use archipelago_protocol::link::{Drained, Dropped, Expired, Unsent, WindowSettings};
 use archipelago_protocol::peer::{ConnectionId, Seat};
 use archipelago_protocol::time::Millis;
 use metrics::gauge;
@@ -19,7 +19,7 @@ use super::drive::FrameSink;
 use super::incoming::Incoming;
 use super::lane::Lane;
 use super::peer::Peer;
-use super::peer_actor::{PeerActor, Reached, Wanted};
+use super::peer_actor::{Departed, PeerActor, Reached, Wanted};
 use super::transport_actor::TransportActor;
 use super::waiter::Waiter;
 use crate::env::within;
@@ -49,6 +49,7 @@ struct Load {
     bytes: usize,
     calls: usize,
     parked: usize,
+    parked_bytes: usize,
 }
 
 /// A lane and the actor that keeps it connected.
@@ -131,6 +132,7 @@ impl SeatLocal {
         let actor = PeerActor::new(Rc::clone(self), Rc::clone(&lane)).start();
         let link = Link { lane, actor };
         self.links.borrow_mut().insert((peer.id(), to), link.clone());
+        self.show_lanes();
         link
     }
 
@@ -147,12 +149,39 @@ impl SeatLocal {
     /// Lets go of a lane whose peer is gone for ever.
     pub(super) fn forget(&self, lane: &Rc<Lane>) {
         self.links.borrow_mut().remove(&(lane.peer().id(), lane.to()));
+        self.show_lanes();
         let book = self.node.remoting().book();
         // A client is gone once none of its links is left.
         if !lane.peer().is_client() || !book.is_reached(lane.peer().id()) {
             book.forget(lane.peer().id());
         }
         self.sink.lost(lane, &self.no_connection(lane));
+        self.end_waiting(lane);
+    }
+
+    /// What still waits in a lane that is over never leaves it.
+    fn end_waiting(&self, lane: &Lane) {
+        let Drained { given, unsent, dropped } = lane.outbox().borrow_mut().drain(self.node.env().now());
+        let over = no_connection(lane);
+        given.into_iter().for_each(|waiter| waiter.fail(over.clone()));
+        for unsent in unsent {
+            match unsent {
+                Unsent::Ask { waiter, .. } => waiter.fail(over.clone()),
+                Unsent::Tell { frame, .. } => self.node.remote_dead_letter(lane.peer(), &frame, &over),
+            }
+        }
+        self.overflowed(lane, dropped);
+    }
+
+    /// The session of a peer has ended: its links are given up.
+    pub(super) fn part_from(&self, gone: NodeId, at_once: bool) {
+        for link in self.links_of(gone) {
+            link.actor.do_send(Departed { at_once });
+        }
+    }
+
+    fn show_lanes(&self) {
+        gauge!("archipelago_lanes", "seat" => self.seat.to_string()).set(self.links.borrow().len() as f64);
     }
 
     /// Stands for the connection of a lane that has none.
@@ -195,9 +224,9 @@ impl SeatLocal {
             self.pending.notified().await;
         }
         self.node.env().sleep(SWEEP_EVERY).await;
-        let lanes: Vec<_> = self.lanes.borrow().clone();
+        let (lanes, now) = (self.lanes.borrow().clone(), self.node.env().now());
         for lane in &lanes {
-            self.sweep(lane);
+            self.sweep(lane, now);
         }
         self.sink.sweep();
         self.measure(&lanes);
@@ -205,7 +234,8 @@ impl SeatLocal {
 
     /// Shows how much waits, if that has changed.
     fn measure(&self, lanes: &[Rc<Lane>]) {
-        let mut load = Load { parked: self.sink.waiting(), ..Load::default() };
+        let (parked, parked_bytes) = (self.sink.waiting(), self.sink.waiting_bytes());
+        let mut load = Load { parked, parked_bytes, ..Load::default() };
         for lane in lanes {
             let outbox = lane.outbox().borrow();
             load.bytes += outbox.waiting_bytes() + outbox.answer_bytes();
@@ -217,7 +247,8 @@ impl SeatLocal {
         let seat = self.seat.to_string();
         gauge!("archipelago_lane_bytes", "seat" => seat.clone()).set(load.bytes as f64);
         gauge!("archipelago_lane_calls", "seat" => seat.clone()).set(load.calls as f64);
-        gauge!("archipelago_parked_messages", "seat" => seat).set(load.parked as f64);
+        gauge!("archipelago_parked_messages", "seat" => seat.clone()).set(load.parked as f64);
+        gauge!("archipelago_parked_bytes", "seat" => seat).set(load.parked_bytes as f64);
     }
 
     fn has_deadlines(&self) -> bool {
@@ -225,8 +256,7 @@ impl SeatLocal {
             || self.lanes.borrow().iter().any(|lane| lane.outbox().borrow().next_sweep().is_some())
     }
 
-    fn sweep(&self, lane: &Rc<Lane>) {
-        let now = self.node.env().now();
+    fn sweep(&self, lane: &Rc<Lane>, now: Millis) {
         let (abandoned, expired) = {
             let mut outbox = lane.outbox().borrow_mut();
             (outbox.cancel_where(|waiter| waiter.is_abandoned()), outbox.sweep(now))

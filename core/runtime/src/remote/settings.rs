@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use archipelago_protocol::identity::NodeAddress;
 use archipelago_protocol::link::{OutboxSettings, Overflow};
+use archipelago_protocol::route::RoomLimits;
 use archipelago_protocol::time::Millis;
 
 /// How a node meets others. Of no effect without a transport.
@@ -52,6 +53,12 @@ pub struct RemoteSettings {
     pub handshake_limit: Millis,
     /// Messages per shard that may wait until it is known where the shard is. Default 1,000.
     pub parked: usize,
+    /// Bytes of messages per shard that may wait so. Default 4 MiB.
+    pub parked_bytes: usize,
+    /// Messages that may wait so in all. Default 10,000.
+    pub parked_total: usize,
+    /// Bytes of messages that may wait so in all. Default 64 MiB.
+    pub parked_total_bytes: usize,
 }
 
 impl RemoteSettings {
@@ -62,6 +69,17 @@ impl RemoteSettings {
             frame: self.frame,
             tell_ttl: self.tell_ttl,
             overflow: self.overflow,
+        }
+    }
+}
+
+impl RemoteSettings {
+    /// How much may wait until it is known where it goes.
+    pub(super) const fn room(&self) -> RoomLimits {
+        RoomLimits {
+            bytes_each: self.parked_bytes,
+            messages: self.parked_total,
+            bytes: self.parked_total_bytes,
         }
     }
 }
@@ -89,6 +107,9 @@ impl Default for RemoteSettings {
             overflow: Overflow::Fail,
             handshake_limit: Millis(5_000),
             parked: 1_000,
+            parked_bytes: 4 << 20,
+            parked_total: 10_000,
+            parked_total_bytes: 64 << 20,
         }
     }
 }

@@ -177,6 +177,12 @@ impl Transfers {
         over.into_iter().filter_map(|actor| behind.remove(&actor)).flat_map(|queue| queue.waiting).collect()
     }
 
+    /// Whether a large message to this shard that goes over `lane` has not arrived.
+    pub(super) fn go_over(&self, shard: Shard, lane: u16) -> bool {
+        let behind = self.behind.borrow();
+        behind.range((shard, 0)..=(shard, u64::MAX)).any(|(_, queue)| queue.lane == lane)
+    }
+
     /// Whether no transfer is under way.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {

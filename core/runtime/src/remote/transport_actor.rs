@@ -8,7 +8,7 @@ use actix::{
 };
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::contract::{Connection, TransportError};
-use archipelago_protocol::identity::NodeAddress;
+use archipelago_protocol::identity::{NodeAddress, NodeId};
 use archipelago_protocol::link::{Frame, Refused};
 use archipelago_protocol::peer::{
     AttemptId, Hello, LaneEnds, PeerKind, Refusal, RefusalReason, Seat, negotiate,
@@ -49,6 +49,17 @@ pub(crate) struct Ask {
 }
 
 impl Message for Ask {
+    type Result = ();
+}
+
+/// The session of a node has ended: its links are given up.
+pub(super) struct PartFrom {
+    pub(super) gone: NodeId,
+    /// See [`NodeShared::part_from`].
+    pub(super) at_once: bool,
+}
+
+impl Message for PartFrom {
     type Result = ();
 }
 
@@ -237,6 +248,14 @@ impl Handler<Ask> for TransportActor {
             waiter.fail(CallError::NoRoute { reason: error.to_string().into() });
         }
         self.seat.call_pending();
+    }
+}
+
+impl Handler<PartFrom> for TransportActor {
+    type Result = ();
+
+    fn handle(&mut self, PartFrom { gone, at_once }: PartFrom, _: &mut Context<Self>) {
+        self.seat.part_from(gone, at_once);
     }
 }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::datacenter::DataCenterId;
+use archipelago_protocol::datacenter::{DataCenterId, Residence, ShardHold};
 use archipelago_protocol::identity::{ActorId, ActorPath, Generation, NodeAddress, NodeId};
 use archipelago_protocol::link::Hint;
 use archipelago_protocol::placement::ShardCount;
@@ -76,8 +76,8 @@ pub(crate) struct ShardPlace {
     pub(crate) number: u64,
     /// Who serves it; none if nobody does.
     pub(crate) owner: Option<Owner>,
-    /// Whether the actor is active, if that was asked.
-    pub(crate) live: bool,
+    /// Whether the actor is active there, if that was asked.
+    pub(crate) residence: Residence,
     /// The datacenter that the actor was placed in, if that is written there.
     pub(crate) home: Option<DataCenterId>,
 }
@@ -151,35 +151,56 @@ async fn of_shard(
         return Ok(Whereabouts::UnknownShard { shards });
     }
     let shard = Shard::home(kind.index(), number);
-    let owner = if question.relayed {
-        served_here(node, shard).await?.map(|hint| own(node, hint))
-    } else {
-        owner_of(node, shard, question.place).await?
+    let holder = match question {
+        WhereIs { relayed: true, .. } => served_here(node, shard).await?.unwrap_or(Holder::Nobody),
+        // Whoever serves it knows without the directory.
+        WhereIs { live: true, .. } => match served_here(node, shard).await? {
+            Some(here) => here,
+            None => holder_of(node, shard, question.place).await?,
+        },
+        _ => holder_of(node, shard, question.place).await?,
     };
-    let live = match (&owner, &target) {
-        (Some(owner), Some(target)) if question.live => is_live(node, owner, shard, target).await?,
-        _ => false,
+    let residence = match &target {
+        Some(target) if question.live && question.relayed => seen_here(node, shard, target).await?,
+        Some(target) if question.live => residence_of(node, &holder, shard, target).await?,
+        _ => Residence::NotHere,
     };
     let home = match (&target, node.homes()) {
-        (Some(target), Some(homes)) if !live && !question.relayed => {
+        (Some(target), Some(homes)) if !residence.is_here() && !question.relayed => {
             homes.home_of(&target.id).await.map_err(|error| not_serving(&error.to_string()))?
         }
         _ => None,
     };
-    Ok(Whereabouts::Shard(ShardPlace { shards, number, owner, live, home }))
+    let owner = match holder {
+        Holder::Known(owner) => Some(owner),
+        Holder::Lost(id) if !question.live => {
+            return Err(not_serving(&format!("nobody says where node {id} is")));
+        }
+        Holder::Nobody | Holder::Lost(_) => None,
+    };
+    Ok(Whereabouts::Shard(ShardPlace { shards, number, owner, residence, home }))
 }
 
-async fn owner_of(node: &Arc<NodeShared>, shard: Shard, place: bool) -> Result<Option<Owner>, CallError> {
+/// Who owns a shard.
+enum Holder {
+    Nobody,
+    Known(Owner),
+    /// This node; nobody says where it is.
+    Lost(NodeId),
+}
+
+async fn holder_of(node: &Arc<NodeShared>, shard: Shard, place: bool) -> Result<Holder, CallError> {
     let hint = if place { placed(node, shard).await? } else { looked_up(node, shard).await? };
-    let Some(hint) = hint else { return Ok(None) };
+    let Some(hint) = hint else { return Ok(Holder::Nobody) };
     if hint.owner == node.id() {
-        return Ok(Some(own(node, hint)));
+        return Ok(Holder::Known(own(node, hint)));
     }
     let address = address_of(node, hint.owner).await;
     let known = || node.remoting().book().get(hint.owner).map(|peer| peer.address().clone());
-    let address = address.or_else(known);
-    let address = address.ok_or_else(|| not_serving(&format!("nobody says where node {} is", hint.owner)))?;
-    Ok(Some(Owner { node: hint.owner, generation: hint.generation, address }))
+    Ok(match address.or_else(known) {
+        Some(address) => Holder::Known(Owner { node: hint.owner, generation: hint.generation, address }),
+        None => Holder::Lost(hint.owner),
+    })
 }
 
 fn own(node: &NodeShared, hint: Hint) -> Owner {
@@ -212,33 +233,57 @@ async fn looked_up(node: &Arc<NodeShared>, shard: Shard) -> Result<Option<Hint>,
     }
 }
 
-async fn served_here(node: &Arc<NodeShared>, shard: Shard) -> Result<Option<Hint>, CallError> {
-    let owner = node.id();
+async fn served_here(node: &Arc<NodeShared>, shard: Shard) -> Result<Option<Holder>, CallError> {
     let served = on_its_arbiter(node, shard, move |kind| kind.shards().served(shard.number)).await?;
-    Ok(served.flatten().map(|generation| Hint { owner, generation }))
+    let hint = |generation| Hint { owner: node.id(), generation };
+    Ok(served.flatten().map(|generation| Holder::Known(own(node, hint(generation)))))
 }
 
-/// Whether the actor is active, as its owner says.
-async fn is_live(
+/// Whether the actor is active, as this node sees it.
+async fn seen_here(node: &Arc<NodeShared>, shard: Shard, target: &Target) -> Result<Residence, CallError> {
+    let (target, may_serve) = (target.clone(), node.env().now() < node.gate().serve_until());
+    let seen = on_its_arbiter(node, shard, move |kind| {
+        let hold = match kind.shards() {
+            shards if shards.is_sealed(shard.number) => ShardHold::Leaves,
+            shards if may_serve && shards.served(shard.number).is_some() => ShardHold::Serves,
+            _ => ShardHold::Neither,
+        };
+        let waits = kind.luggage().has(shard.number, target.id.key().as_str());
+        Residence::seen(hold, waits || kind.is_active(&target))
+    });
+    Ok(seen.await?.unwrap_or(Residence::NotHere))
+}
+
+/// Whether the actor is active, as whoever has its shard says.
+async fn residence_of(
     node: &Arc<NodeShared>,
-    owner: &Owner,
+    holder: &Holder,
     shard: Shard,
     target: &Target,
-) -> Result<bool, CallError> {
-    if owner.node == node.id() {
-        let target = target.clone();
-        let active = on_its_arbiter(node, shard, move |kind| {
-            kind.shards().served(shard.number).is_some() && kind.is_active(&target)
-        });
-        return Ok(active.await?.unwrap_or(false));
+) -> Result<Residence, CallError> {
+    match holder {
+        Holder::Nobody => Ok(Residence::NotHere),
+        Holder::Lost(_) => Ok(Residence::as_owner_says(None)),
+        Holder::Known(owner) if owner.node == node.id() => seen_here(node, shard, target).await,
+        Holder::Known(owner) => {
+            let asked = crate::env::within(node.env(), RELAY_WITHIN, relay(node, owner, target)).await;
+            Ok(Residence::as_owner_says(asked.flatten()))
+        }
     }
-    let peer = meet(node, owner.node, owner.address.clone()).await;
-    let peer = peer.ok_or_else(|| not_serving(&format!("node {} does not answer", owner.node)))?;
+}
+
+/// What the owner of an actor's shard says about it; none if it does not answer.
+async fn relay(node: &Arc<NodeShared>, owner: &Owner, target: &Target) -> Option<Residence> {
+    let peer = meet(node, owner.node, owner.address.clone()).await?;
     let subject = Subject::of_actor(&target.id);
     let question = WhereIs { subject, place: false, live: true, relayed: true };
-    match ask_where(node, peer, &question, RELAY_WITHIN).await? {
-        Whereabouts::Shard(place) => Ok(place.live),
-        _ => Ok(false),
+    match ask_where(node, peer, &question, RELAY_WITHIN).await {
+        Ok(Whereabouts::Shard(place)) => Some(place.residence),
+        Ok(_) => None,
+        Err(error) => {
+            tracing::debug!(owner = %owner.node, %error, "the owner of a shard did not say who is active");
+            None
+        }
     }
 }
 

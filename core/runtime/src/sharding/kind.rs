@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use archipelago_protocol::handoff::AllocateShards;
 use archipelago_protocol::identity::{ActorId, ActorKey};
 use archipelago_protocol::placement::{ChooseNode, KindLayout, ShardCount};
 use archipelago_protocol::time::Millis;
@@ -21,6 +22,7 @@ pub struct Sharding<A: VirtualActor> {
     passivate_after: Option<Millis>,
     roles: Option<Vec<String>>,
     placement: Option<Arc<dyn ChooseNode>>,
+    allocation: Option<Arc<dyn AllocateShards>>,
     cuts: Option<Vec<ActorKey>>,
 }
 
@@ -40,6 +42,7 @@ impl<A: VirtualActor> Sharding<A> {
             passivate_after: None,
             roles: None,
             placement: None,
+            allocation: None,
             cuts: None,
         }
     }
@@ -82,6 +85,12 @@ impl<A: VirtualActor> Sharding<A> {
         self
     }
 
+    /// Says where shards of the kind should be that have an owner, and who gets those of a dead one. The same on all nodes.
+    pub fn allocation(mut self, strategy: Arc<dyn AllocateShards>) -> Self {
+        self.allocation = Some(strategy);
+        self
+    }
+
     /// Writes what was said into the settings, and gives the factory out.
     pub(crate) fn settle(self, settings: &mut NodeSettings) -> Factory<A> {
         let kind = || A::KIND.to_owned();
@@ -90,6 +99,7 @@ impl<A: VirtualActor> Sharding<A> {
         settings.roles_by_kind.extend(self.roles.map(|roles| (kind(), roles)));
         settings.cuts_by_kind.extend(self.cuts.map(|cuts| (kind(), cuts)));
         settings.placement_by_kind.extend(self.placement.map(|strategy| (kind(), strategy)));
+        settings.sharding.strategy_by_kind.extend(self.allocation.map(|strategy| (kind(), strategy)));
         self.factory
     }
 }
@@ -102,6 +112,7 @@ impl<A: VirtualActor> fmt::Debug for Sharding<A> {
             .field("passivate_after", &self.passivate_after)
             .field("roles", &self.roles)
             .field("placement", &self.placement)
+            .field("allocation", &self.allocation)
             .field("cuts", &self.cuts)
             .finish_non_exhaustive()
     }

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use archipelago_protocol::handoff::CarriedState;
+use archipelago_protocol::handoff::StateBytes;
 use archipelago_protocol::message::Codec;
 use bytes::Bytes;
 use serde::Serialize;
@@ -47,7 +47,7 @@ pub(crate) type Packed = (u32, Bytes);
 #[derive(Debug)]
 pub struct Migration<A> {
     pub(crate) dehydrate: fn(&mut A) -> Result<Option<Packed>, NotCarried>,
-    pub(crate) rehydrate: fn(&mut A, &CarriedState) -> Result<(), NotCarried>,
+    pub(crate) rehydrate: fn(&mut A, &StateBytes) -> Result<(), NotCarried>,
 }
 
 impl<A: Migrate> Migration<A> {
@@ -99,7 +99,7 @@ fn dehydrate<A: Migrate>(actor: &mut A) -> Result<Option<(u32, Bytes)>, NotCarri
     }
 }
 
-fn rehydrate<A: Migrate>(actor: &mut A, carried: &CarriedState) -> Result<(), NotCarried> {
+fn rehydrate<A: Migrate>(actor: &mut A, carried: &StateBytes) -> Result<(), NotCarried> {
     if carried.version != A::VERSION {
         return Err(NotCarried::OtherVersion { found: carried.version, expected: A::VERSION });
     }

@@ -10,3 +10,5 @@ mod words;
 
 pub(crate) use board::TableBoard;
 pub(crate) use words::answer;
+#[cfg(feature = "corpus")]
+pub(crate) use words::readers;

@@ -57,3 +57,13 @@ pub(super) fn encode(value: &impl Serialize) -> Result<Bytes, CallError> {
 pub(super) fn codec(error: impl ToString) -> CallError {
     CallError::Codec { reason: error.to_string().into(), started: false }
 }
+
+/// What of this is read from peers.
+#[cfg(feature = "corpus")]
+pub(crate) fn readers() -> Vec<crate::corpus::Reader> {
+    use crate::corpus::Reader;
+    vec![
+        Reader::postcard::<Newer>("a question for a table"),
+        Reader::postcard::<News>("an answer about a table"),
+    ]
+}

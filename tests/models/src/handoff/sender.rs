@@ -55,7 +55,7 @@ impl World {
             // Only the pauses of a route are as short as this; rechecks are longer and never needed.
             RouteAction::WakeAt(at) => self.senders[sender].wake = Some(at.0).filter(|at| *at < 50),
             RouteAction::Refuse { .. } => self.marks.stray = true,
-            RouteAction::CloseLane { .. } | RouteAction::Over(_) => {}
+            RouteAction::CheckLane { .. } | RouteAction::CloseLane { .. } | RouteAction::Over(_) => {}
         }
     }
 

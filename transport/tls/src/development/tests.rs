@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
-use std::sync::Barrier;
+use std::io::Write;
+use std::sync::{Arc, Barrier, Mutex};
 
 use super::*;
 
@@ -88,4 +89,37 @@ fn the_debug_text_of_an_issued_pair_hides_the_key() {
     let issued = authority.issue(NAME, Validity::Current).unwrap();
     assert!(!format!("{issued:?}").contains("PRIVATE"));
     assert!(!format!("{authority:?}").contains("PRIVATE"));
+}
+
+/// Keeps what is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Each time, not only when it is made.
+#[test]
+fn whoever_uses_development_certificates_is_warned_loudly() {
+    let dir = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber =
+            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            DevelopmentAuthority::open_or_create(dir.path(), NAME).unwrap();
+        });
+        let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert!(logged.contains("WARN") && logged.contains("never use them in production"), "{logged}");
+        assert!(logged.contains(&dir.path().display().to_string()), "{logged}");
+    }
 }

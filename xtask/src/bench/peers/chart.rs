@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::contestant::Contestant;
+use super::contestant::{Contestant, Side};
 use super::line::Case;
 use super::page::thousands;
 use super::results::Results;
@@ -47,7 +47,11 @@ fn bar(svg: &mut String, contestant: &Contestant, figure: Option<(f64, f64)>, le
         Some((figure, part)) => (thousands(figure), part * f64::from(LONGEST)),
         None => ("cannot".to_owned(), 0.0),
     };
-    let colour = if contestant.is_ours() { "#1f6f8b" } else { "#b8b8b8" };
+    let colour = match contestant.side {
+        Side::Ours => "#1f6f8b",
+        Side::Raw => "#e2e2e2",
+        Side::Peer(_) => "#b8b8b8",
+    };
     let _ = writeln!(
         svg,
         "<text x=\"{}\" y=\"{middle}\" text-anchor=\"end\" fill=\"#222222\">{}</text>\n\
@@ -66,7 +70,7 @@ const ROW: u32 = 20;
 const LABELS: u32 = 130;
 const LONGEST: u32 = 230;
 const PANEL_WIDTH: u32 = LABELS + LONGEST + 90;
-const PANEL_HEIGHT: u32 = 28 + 9 * ROW + 24;
+const PANEL_HEIGHT: u32 = 28 + Contestant::ALL.len() as u32 * ROW + 24;
 
 #[cfg(test)]
 mod tests {

@@ -64,8 +64,9 @@ fn cells(results: &Results, name: &'static str, case: Case) -> Vec<String> {
 fn contestants(page: &mut String, workspace: &Workspace) {
     let lock = std::fs::read_to_string(workspace.root().join("benches/peers/Cargo.lock")).unwrap_or_default();
     page.push_str("\n## Contestants\n\n| | version | over | settings |\n|---|---|---|---|\n");
-    for Contestant { name, library, wire, settings, .. } in Contestant::ALL {
-        let version = version(&lock, library.unwrap_or("archipelago")).unwrap_or("unknown");
+    for contestant in Contestant::ALL {
+        let Contestant { name, wire, settings, .. } = contestant;
+        let version = version(&lock, contestant.library()).unwrap_or("unknown");
         let _ = writeln!(page, "| {name} | {version} | {wire} | {settings} |");
     }
 }
@@ -123,8 +124,8 @@ const INTRODUCTION: &str = "\
 # Archipelago and its peers
 
 The same work done by archipelago and by other actor frameworks in Rust that talk over a network: one process asks or
-tells, the other hosts the actors, both on one machine over loopback, with 100 bytes of payload. Written by
-`cargo xtask bench peers`; every figure was measured in that run.
+tells, the other hosts the actors, both on one machine over loopback, with 100 bytes of payload. The rows `raw` are the bare
+transports, without actors and serialisation. Written by `cargo xtask bench peers`; every figure was measured in that run.
 
 ";
 

@@ -50,6 +50,9 @@ pub enum FarAnswer<P> {
     Yes(P),
     /// It is not there.
     No,
+    /// The datacenter cannot say at present, because what is looked for may be on its way from one of its nodes to another. Ask
+    /// again.
+    Unsettled,
     /// The endpoint could not be asked, or could not say.
     Failed,
 }
@@ -90,9 +93,9 @@ pub enum Discovered<P> {
     },
     /// Every datacenter has answered that it does not have it.
     NotFound,
-    /// Those that answered do not have it; these did not answer.
+    /// Those that answered do not have it; these did not answer, or could not say.
     Unreachable {
-        /// The datacenters that are silent.
+        /// The datacenters that have not said.
         silent: Vec<DataCenterId>,
     },
     /// The map is old, and old maps are not to be used.
@@ -107,6 +110,13 @@ pub enum Discovered<P> {
 pub struct DiscoverySettings {
     /// How long a search may take. Default 5 s.
     pub timeout: Millis,
+    /// When a datacenter that could not say is asked again; twice as long after each time, at most [`ask_again_most`]. Default
+    /// 20 ms.
+    ///
+    /// [`ask_again_most`]: Self::ask_again_most
+    pub ask_again: Millis,
+    /// The longest pause before it is asked again. Default 320 ms.
+    pub ask_again_most: Millis,
     /// When a second endpoint is asked, as long as it is not known how fast a datacenter answers. Default 100 ms.
     pub hedge_after: Millis,
     /// How long it is remembered where something is. Default 10 s.
@@ -129,6 +139,8 @@ impl Default for DiscoverySettings {
     fn default() -> Self {
         Self {
             timeout: Millis(5_000),
+            ask_again: Millis(20),
+            ask_again_most: Millis(320),
             hedge_after: Millis(100),
             positive_life: Millis(10_000),
             negative_life: Millis(1_000),

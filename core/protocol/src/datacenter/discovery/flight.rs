@@ -30,13 +30,24 @@ pub(super) struct Party {
     pub(super) datacenter: DataCenterId,
     /// The endpoints that have not been asked, the next one last.
     unasked: Vec<NodeAddress>,
-    /// The questions that are not answered, and since when.
-    pub(super) open: BTreeMap<AskId, Millis>,
+    /// The questions that are not answered.
+    pub(super) open: BTreeMap<AskId, Question>,
     /// When its first endpoint was asked.
     pub(super) asked_at: Millis,
     /// When the next endpoint is asked besides.
     pub(super) hedge_at: Option<Millis>,
+    /// Which endpoint could not say, and when it is asked again.
+    pub(super) again: Option<(Millis, NodeAddress)>,
+    /// How often the datacenter could not say.
+    pub(super) unsettled: u32,
     pub(super) stand: Stand,
+}
+
+/// A question that is not answered.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Question {
+    pub(super) endpoint: NodeAddress,
+    pub(super) asked_at: Millis,
 }
 
 /// Where a datacenter stands in a search.
@@ -61,6 +72,8 @@ impl Party {
             open: BTreeMap::new(),
             asked_at: now,
             hedge_at: None,
+            again: None,
+            unsettled: 0,
             stand: Stand::Waiting,
         })
     }
@@ -72,6 +85,18 @@ impl Party {
     pub(super) const fn has_more(&self) -> bool {
         !self.unasked.is_empty()
     }
+
+    /// Whether it says nothing at all, not even that it cannot say.
+    pub(super) const fn is_mute(&self) -> bool {
+        matches!(self.stand, Stand::Waiting) && self.unsettled == 0
+    }
+
+    /// It could not say: how long to wait before it is asked again.
+    pub(super) fn pause(&mut self, first: Millis, most: Millis) -> Millis {
+        let pause = Millis(first.0.saturating_mul(1 << self.unsettled.min(16))).min(most);
+        self.unsettled = self.unsettled.saturating_add(1);
+        pause
+    }
 }
 
 impl<K> Flight<K> {
@@ -80,7 +105,7 @@ impl<K> Flight<K> {
         self.parties.iter().all(|party| party.stand != Stand::Waiting)
     }
 
-    /// The datacenters that have not said anything.
+    /// The datacenters that have not said yes or no.
     pub(super) fn silent(&self) -> Vec<DataCenterId> {
         let silent = self.parties.iter().filter(|party| party.stand != Stand::No);
         let mut all: Vec<DataCenterId> = silent.map(|party| party.datacenter.clone()).collect();
@@ -92,7 +117,8 @@ impl<K> Flight<K> {
     /// When it must be looked at next.
     pub(super) fn wake_at(&self) -> Millis {
         let hedges = self.parties.iter().filter_map(|party| party.hedge_at);
-        hedges.chain(self.seekers.values().copied()).fold(self.deadline, Millis::min)
+        let again = self.parties.iter().filter_map(|party| party.again.as_ref().map(|(at, _)| *at));
+        hedges.chain(again).chain(self.seekers.values().copied()).fold(self.deadline, Millis::min)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The machine of all searches of a node.
 //!
 //! Invariants: one search per key; every seeker is told exactly once, unless it gave up; every question that was not
-//! answered when its search ended is cancelled; nothing goes on past a deadline.
+//! answered when its search ended is cancelled; nothing goes on past a deadline; nobody is told that something is nowhere
+//! unless every datacenter has said no.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -12,9 +13,10 @@ use super::cache::Cache;
 use super::events::{
     AskId, Discovered, DiscoveryAction, DiscoveryEvent, DiscoverySettings, FarAnswer, OnStale, SeekerId,
 };
-use super::flight::{Flight, FlightId, Party, Stand};
+use super::flight::{Flight, FlightId, Party, Question, Stand};
 use super::trips::Trips;
 use crate::hash::mix;
+use crate::identity::NodeAddress;
 use crate::time::Millis;
 
 /// The searches of a node for things that may be in another datacenter.
@@ -158,15 +160,29 @@ impl<K: Ord + Clone, P: Clone> Discovery<K, P> {
     }
 
     /// Asks the next endpoint of a datacenter; false if there is none.
-    fn ask_next(&mut self, now: Millis, id: FlightId, party: usize, out: &mut Actions<K, P>) -> bool {
-        let ask = AskId(self.number());
+    fn ask_next(&mut self, now: Millis, id: FlightId, place: usize, out: &mut Actions<K, P>) -> bool {
         let Some(flight) = self.flights.get_mut(&id) else { return false };
-        let Some(party) = flight.parties.get_mut(party) else { return false };
+        let Some(party) = flight.parties.get_mut(place) else { return false };
         let Some(endpoint) = party.next_endpoint() else { return false };
         let p95 = self.trips.get(&party.datacenter).and_then(Trips::p95);
         let hedge = p95.unwrap_or(self.settings.hedge_after).max(SHORTEST_HEDGE);
-        party.open.insert(ask, now);
         party.hedge_at = party.has_more().then(|| now + hedge);
+        self.ask(now, id, place, endpoint, out);
+        true
+    }
+
+    fn ask(
+        &mut self,
+        now: Millis,
+        id: FlightId,
+        place: usize,
+        endpoint: NodeAddress,
+        out: &mut Actions<K, P>,
+    ) {
+        let ask = AskId(self.number());
+        let Some(flight) = self.flights.get_mut(&id) else { return };
+        let Some(party) = flight.parties.get_mut(place) else { return };
+        party.open.insert(ask, Question { endpoint: endpoint.clone(), asked_at: now });
         self.by_ask.insert(ask, id);
         out.push(DiscoveryAction::Ask {
             ask,
@@ -175,7 +191,6 @@ impl<K: Ord + Clone, P: Clone> Discovery<K, P> {
             endpoint,
             until: flight.deadline,
         });
-        true
     }
 
     fn on_answered(&mut self, now: Millis, ask: AskId, answer: FarAnswer<P>, out: &mut Actions<K, P>) {
@@ -185,10 +200,12 @@ impl<K: Ord + Clone, P: Clone> Discovery<K, P> {
             return;
         };
         let party = &mut flight.parties[place];
-        let asked = party.open.remove(&ask).unwrap_or(now);
+        let Some(Question { endpoint, asked_at }) = party.open.remove(&ask) else { return };
         let datacenter = party.datacenter.clone();
+        if matches!(answer, FarAnswer::Yes(_) | FarAnswer::No) {
+            self.trips.entry(datacenter.clone()).or_default().note(now.since(asked_at));
+        }
         if !matches!(answer, FarAnswer::Failed) {
-            self.trips.entry(datacenter.clone()).or_default().note(now.since(asked));
             self.breakers.insert(datacenter.clone(), Breaker::Closed);
         }
         match answer {
@@ -202,6 +219,10 @@ impl<K: Ord + Clone, P: Clone> Discovery<K, P> {
                 self.cancel_party(id, place, out);
                 self.conclude_if_over(now, id, out);
             }
+            FarAnswer::Unsettled => {
+                let pause = party.pause(self.settings.ask_again, self.settings.ask_again_most);
+                party.again = Some((now + pause, endpoint));
+            }
             FarAnswer::Failed => self.on_failed(now, id, place, out),
         }
     }
@@ -213,7 +234,7 @@ impl<K: Ord + Clone, P: Clone> Discovery<K, P> {
         }
         let Some(flight) = self.flights.get_mut(&id) else { return };
         let party = &mut flight.parties[place];
-        if party.open.is_empty() {
+        if party.open.is_empty() && party.again.is_none() {
             party.stand = Stand::Silent;
             party.hedge_at = None;
             let until = now + self.settings.breaker;
@@ -251,8 +272,8 @@ impl<K: Ord + Clone, P: Clone> Discovery<K, P> {
         let silent = flight.silent();
         if !late.is_empty() {
             let (until, silence) = (now + self.settings.breaker, self.settings.silence);
-            let waiting = flight.parties.iter().filter(|party| party.stand == Stand::Waiting);
-            for party in waiting.filter(|party| now.since(party.asked_at) >= silence) {
+            let mute = flight.parties.iter().filter(|party| party.is_mute());
+            for party in mute.filter(|party| now.since(party.asked_at) >= silence) {
                 self.breakers.insert(party.datacenter.clone(), Breaker::Open(until));
             }
         }
@@ -268,6 +289,21 @@ impl<K: Ord + Clone, P: Clone> Discovery<K, P> {
         for party in due {
             self.hedge(now, id, party, out);
         }
+        self.ask_again(now, id, out);
+    }
+
+    /// Asks those again that could not say.
+    fn ask_again(&mut self, now: Millis, id: FlightId, out: &mut Actions<K, P>) {
+        let Some(flight) = self.flights.get_mut(&id) else { return };
+        let mut due = Vec::new();
+        for (place, party) in flight.parties.iter_mut().enumerate() {
+            if let Some((_, endpoint)) = party.again.take_if(|(at, _)| *at <= now) {
+                due.push((place, endpoint));
+            }
+        }
+        for (place, endpoint) in due {
+            self.ask(now, id, place, endpoint, out);
+        }
     }
 
     /// Asks one more endpoint; never a third besides two that are silent.
@@ -278,13 +314,15 @@ impl<K: Ord + Clone, P: Clone> Discovery<K, P> {
         }
     }
 
-    /// The time of a search is over: whoever has not answered is left alone for a while.
+    /// The time of a search is over: whoever has not answered is left alone for a while. Whoever could not say has answered.
     fn give_up(&mut self, now: Millis, id: FlightId, out: &mut Actions<K, P>) {
         let until = now + self.settings.breaker;
         let Some(flight) = self.flights.get_mut(&id) else { return };
         for party in flight.parties.iter_mut().filter(|party| party.stand == Stand::Waiting) {
+            if party.is_mute() {
+                self.breakers.insert(party.datacenter.clone(), Breaker::Open(until));
+            }
             party.stand = Stand::Silent;
-            self.breakers.insert(party.datacenter.clone(), Breaker::Open(until));
         }
         self.conclude_if_over(now, id, out);
     }
@@ -327,7 +365,7 @@ impl<K: Ord + Clone, P: Clone> Discovery<K, P> {
     fn cancel_party(&mut self, id: FlightId, place: usize, out: &mut Actions<K, P>) {
         let party = self.flights.get_mut(&id).and_then(|flight| flight.parties.get_mut(place));
         let Some(party) = party else { return };
-        party.hedge_at = None;
+        (party.hedge_at, party.again) = (None, None);
         for ask in core::mem::take(&mut party.open).into_keys() {
             self.by_ask.remove(&ask);
             out.push(DiscoveryAction::Cancel(ask));

@@ -62,7 +62,7 @@ pub struct Drained<W> {
     pub dropped: Dropped<W>,
 }
 
-/// An ask or tell that was never given: it may be sent elsewhere. The time to live in its frame is not up to date.
+/// An ask or tell that was never given: it may be sent elsewhere. The time to live in its frame is what it has left.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Unsent<W> {
     /// An ask, or whatever else was written as one.

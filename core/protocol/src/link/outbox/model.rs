@@ -20,7 +20,7 @@ mod item;
 #[derive(Clone, Debug)]
 enum Step {
     Ask { wait: u64, len: usize, is_service: bool, fetch: bool },
-    Tell { ttl: Option<u64>, len: usize },
+    Tell { ttl: Option<u64>, len: usize, age: u64 },
     Answer { len: usize },
     FailToWrite,
     Take,
@@ -37,7 +37,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (0_u64..60, len(), any::<bool>(), any::<bool>())
             .prop_map(|(wait, len, is_service, fetch)| Step::Ask { wait, len, is_service, fetch }),
-        5 => (prop::option::of(0_u64..40), len()).prop_map(|(ttl, len)| Step::Tell { ttl, len }),
+        5 => (prop::option::of(0_u64..40), len(), 0_u64..4).prop_map(|(ttl, len, age)| Step::Tell { ttl, len, age }),
         3 => (4_usize..30).prop_map(|len| Step::Answer { len }),
         1 => Just(Step::FailToWrite),
         4 => Just(Step::Take),
@@ -98,7 +98,7 @@ impl Pair {
     fn apply(&mut self, step: Step) -> Checked {
         match step {
             Step::Ask { wait, len, is_service, fetch } => self.ask(wait, len, is_service, fetch),
-            Step::Tell { ttl, len } => self.tell(ttl, len),
+            Step::Tell { ttl, len, age } => self.tell(ttl, len, age),
             Step::Answer { len } => self.answer(len),
             Step::FailToWrite => self.fail_to_write(),
             Step::Take => self.take(),
@@ -142,12 +142,13 @@ impl Pair {
         if fetch { self.fetch_dropped() } else { Ok(()) }
     }
 
-    fn tell(&mut self, ttl: Option<u64>, len: usize) -> Checked {
+    fn tell(&mut self, ttl: Option<u64>, len: usize, age: u64) -> Checked {
         let until = ttl.map(|ttl| self.now + Millis(ttl));
-        let item = self.item(Kind::Tell { told: self.now }, len, until);
+        let told = self.now - Millis(age);
+        let item = self.item(Kind::Tell { told }, len, until);
         let reasons = self.reasons(&item);
         let before = self.real.clone();
-        let result = self.real.tell(self.now, |out| {
+        let result = self.real.tell_again(self.now, told, |out| {
             item.encode(out);
             Ok::<_, Refused>(())
         });
@@ -283,16 +284,21 @@ impl Pair {
         self.real.opened(self.now);
         self.is_up = true;
         self.changed = self.now;
+        self.set_ttls();
+        Ok(())
+    }
+
+    fn set_ttls(&mut self) {
         let now = self.now;
         for item in self.items.iter_mut().filter(|item| item.is_message()) {
             item.ttl = item.until.map(|until| until - now);
         }
-        Ok(())
     }
 
     fn drain(&mut self) -> Checked {
         self.taken = 0;
-        let drained = self.real.drain();
+        let drained = self.real.drain(self.now);
+        self.set_ttls();
         let mut given = drained.given;
         given.sort_unstable();
         self.check_given(&given)?;

@@ -25,7 +25,7 @@ impl<W> Outbox<W> {
         }
         let freed = |message: Message| match message.kind {
             MessageKind::Ask(id) => Some((id.next_turn(), Some(message))),
-            MessageKind::Tell(_) => None,
+            MessageKind::Tell { .. } => None,
         };
         self.waiting.live_messages().find_map(freed).ok_or(full)
     }
@@ -82,7 +82,7 @@ impl<W> Outbox<W> {
                 let ended = self.give_up(id);
                 self.dropped.calls.extend(ended);
             }
-            MessageKind::Tell(_) => {
+            MessageKind::Tell { .. } => {
                 let frame = self.take_back(message.at);
                 self.dropped.tells.push(frame);
             }

@@ -287,7 +287,7 @@ fn a_peer_that_is_gone_leaves_what_can_be_sent_elsewhere_in_order() {
     let frame = |name: u8| Bytes::copy_from_slice(&[12, name, 0, 0, 0, 0, 0, 0, 0, 0]);
     let tell = Unsent::Tell { told: Millis(5), frame: frame(b'b') };
     let ask = Unsent::Ask { id, waiter: 'd', deadline: Millis(12), frame: frame(b'd') };
-    let drained = outbox.drain();
+    let drained = outbox.drain(Millis(6));
     assert_eq!((drained.given, drained.unsent), (vec!['a'], vec![tell, ask]));
     assert_eq!((outbox.pending_calls(), outbox.is_empty(), outbox.is_up()), (0, true, false));
 }

@@ -42,8 +42,12 @@ pub(super) struct Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum MessageKind {
     Ask(CorrelationId),
-    /// When it was told.
-    Tell(Millis),
+    Tell {
+        /// When it was told.
+        told: Millis,
+        /// So many milliseconds later it was written into this lane.
+        age: u32,
+    },
 }
 
 impl Waiting {

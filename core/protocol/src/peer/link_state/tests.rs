@@ -232,6 +232,44 @@ fn how_the_peer_closed_says_when_to_come_back() {
 }
 
 #[test]
+fn a_departed_peer_without_a_connection_is_given_up_at_once() {
+    for failed in [None, Some(DialFailure::Unreachable), Some(DialFailure::Race)] {
+        let mut link = low();
+        dialing(&mut link, 0);
+        failed.map(|failure| fail(&mut link, 10, failure));
+        let actions = at(&mut link, 20, LinkEvent::Departed { at_once: false });
+        assert_eq!(actions.last(), Some(&LinkAction::Report(LinkReport::Gone)));
+        assert_eq!(link.state(), LinkState::Gone);
+        assert_eq!(at(&mut link, 60_000, LinkEvent::WokeUp), [], "it is not dialled any more");
+    }
+}
+
+#[test]
+fn a_departed_peer_keeps_its_connection_until_it_ends_but_not_for_ever() {
+    let mut link = low();
+    up(&mut link, 0);
+    let end = Millis(5_000) + PeerLink::PARTING;
+    assert_eq!(at(&mut link, 5_000, LinkEvent::Departed { at_once: false }), [LinkAction::WakeAt(end)]);
+    assert_eq!(at(&mut link, 6_000, LinkEvent::Departed { at_once: false }), [LinkAction::WakeAt(end)]);
+    assert_eq!(link.connection(), Some(A), "it may say goodbye");
+    let mut silent = link.clone();
+    let actions = at(&mut link, 7_000, LinkEvent::Closed { connection: A, code: CloseCode::Stopping });
+    assert!(!dials(&actions) && link.state() == LinkState::Gone);
+    assert_eq!(at(&mut silent, end.0 - 1, LinkEvent::WokeUp), [LinkAction::WakeAt(end)]);
+    let drop = LinkAction::Drop { connection: A, code: CloseCode::Stopping };
+    assert_eq!(at(&mut silent, end.0, LinkEvent::WokeUp), [drop, LinkAction::Report(LinkReport::Gone)]);
+}
+
+#[test]
+fn nothing_more_is_heard_of_a_peer_that_departed_at_once() {
+    let mut link = low();
+    up(&mut link, 0);
+    let drop = LinkAction::Drop { connection: A, code: CloseCode::Stopping };
+    let actions = at(&mut link, 5_000, LinkEvent::Departed { at_once: true });
+    assert_eq!(actions, [drop, LinkAction::Report(LinkReport::Gone)]);
+}
+
+#[test]
 fn after_the_stop_nothing_lives() {
     let gone = LinkAction::Report(LinkReport::Gone);
     let mut link = low();

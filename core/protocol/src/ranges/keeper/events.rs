@@ -15,12 +15,18 @@ pub struct KeeperLimits {
     pub empty: Millis,
     /// How long they go on before they are asked again.
     pub rest: Millis,
+    /// How often a partition is claimed that is not wanted, but may come here with a claim that was not answered.
+    pub stray: Millis,
 }
 
 impl KeeperLimits {
     /// What a keeper has that says nothing.
-    pub const DEFAULT: Self =
-        Self { retry: (Millis(50), Millis(1_000)), empty: Millis(10_000), rest: Millis(5_000) };
+    pub const DEFAULT: Self = Self {
+        retry: (Millis(50), Millis(1_000)),
+        empty: Millis(10_000),
+        rest: Millis(5_000),
+        stray: Millis(3_000),
+    };
 
     pub(super) fn pause(&self, failures: u32) -> Millis {
         let factor = 1_u64.checked_shl(failures).unwrap_or(u64::MAX);

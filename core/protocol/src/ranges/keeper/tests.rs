@@ -135,7 +135,49 @@ fn a_claim_without_an_answer_is_repeated_even_if_it_is_not_wanted_any_more() {
     keeper.handle(NOW, known(2, whole(2)));
     let later = NOW + KeeperLimits::DEFAULT.retry.1;
     assert!(keeper.handle(later, KeeperEvent::WokeUp).contains(&claim("all", &[])));
-    keeper.handle(later, claimed("all", PartitionClaim::Taken));
+    let actions = keeper.handle(later, claimed("all", PartitionClaim::Placed(Generation::new(9))));
+    assert!(matches!(&actions[..], [action] if is_let_go(action, false)), "{actions:?}");
+}
+
+/// The claim may be applied when the other node has given the partition up: nobody could claim it then.
+#[test]
+fn a_partition_whose_claim_may_still_be_applied_is_never_forgotten() {
+    let mut keeper = keeper();
+    keeper.handle(NOW, known(1, whole(1)));
+    keeper.handle(NOW, claimed("all", PartitionClaim::Unanswered));
+    keeper.handle(NOW, known(2, whole(2)));
+    let mut now = NOW;
+    for _ in 0..5 {
+        now = now + KeeperLimits::DEFAULT.stray;
+        assert!(keeper.handle(now, KeeperEvent::WokeUp).contains(&claim("all", &[])));
+        let next = keeper.handle(now, claimed("all", PartitionClaim::Taken));
+        assert_eq!(next, vec![KeeperAction::WakeAt(now + KeeperLimits::DEFAULT.stray)], "not in a hurry");
+    }
+    now = now + KeeperLimits::DEFAULT.stray;
+    keeper.handle(now, KeeperEvent::WokeUp);
+    let actions = keeper.handle(now, claimed("all", PartitionClaim::Placed(Generation::new(9))));
+    assert!(matches!(&actions[..], [action] if is_let_go(action, false)), "it has come: {actions:?}");
+    keeper.handle(now, let_go("all", LetGoOutcome::Done));
+    assert!(!keeper.has_nothing(), "there may be a second one");
+}
+
+#[test]
+fn a_claim_that_another_one_answered_for_sure_leaves_nothing_behind() {
+    let mut keeper = keeper();
+    keeper.handle(NOW, known(1, whole(1)));
+    keeper.handle(NOW, known(2, whole(2)));
+    keeper.handle(NOW, claimed("all", PartitionClaim::Taken));
+    assert!(keeper.has_nothing());
+}
+
+#[test]
+fn a_partition_that_is_retired_is_forgotten_whatever_is_on_its_way() {
+    let mut keeper = keeper();
+    keeper.handle(NOW, known(1, whole(1)));
+    keeper.handle(NOW, claimed("all", PartitionClaim::Unanswered));
+    let later = NOW + KeeperLimits::DEFAULT.retry.1;
+    keeper.handle(later, KeeperEvent::WokeUp);
+    keeper.handle(later, claimed("all", PartitionClaim::Retired));
     assert!(keeper.has_nothing());
 }
 

@@ -182,6 +182,20 @@ fn nothing_is_written_before_the_seal_is_answered() {
     assert_eq!(refused, [ManagerAction::WakeAt(until)]);
 }
 
+#[test]
+fn a_new_manager_takes_nobody_for_gone_before_it_was_told_who_is_there() {
+    let first = Office::with_hosts(&[1, 2]);
+    let tables = first.store.history.len();
+    let mut second = Office::new(2, first.store);
+    second.wake_after(10_000);
+    assert_eq!(second.store.history.len(), tables + 1, "sealed, and nothing else");
+    assert_eq!(second.store.table().entries()[0].owner.status, OwnerStatus::Up);
+    second.hosts(&[1, 2]);
+    assert_eq!(second.store.history.len(), tables + 1, "all is well");
+    second.hosts(&[2]);
+    assert_eq!(second.owners(), [2]);
+}
+
 /// Proves: R330
 #[test]
 fn a_kind_without_a_table_gets_one_as_soon_as_somebody_hosts_it() {

@@ -166,11 +166,19 @@ fn a_lost_lane_counts_as_settled() {
 }
 
 #[test]
-fn an_owner_that_does_not_settle_in_time_loses_its_lane() {
+fn an_owner_that_does_not_settle_in_time_loses_its_lane_unless_it_is_heard_of() {
     let mut entry = opened(true);
     at(&mut entry, 1, back(A, 1));
     assert_eq!(at(&mut entry, 1_000, RouteEvent::WokeUp), [wake(1_001)]);
-    assert_eq!(at(&mut entry, 1_001, RouteEvent::WokeUp), [RouteAction::CloseLane { owner: A }]);
+    let checked = |alive| RouteEvent::LaneChecked { node: A, alive };
+    for now in [1_001, 2_001, 3_001] {
+        assert_eq!(at(&mut entry, now, RouteEvent::WokeUp), [RouteAction::CheckLane { owner: A }]);
+        assert_eq!(at(&mut entry, now, checked(true)), [wake(now + 1_000)]);
+    }
+    assert_eq!(at(&mut entry, 4_001, RouteEvent::WokeUp), [RouteAction::CheckLane { owner: A }]);
+    assert_eq!(at(&mut entry, 4_001, checked(false)), [RouteAction::CloseLane { owner: A }]);
+    at(&mut entry, 4_002, RouteEvent::LaneLost { node: A, unsent: Vec::new() });
+    assert_eq!(at(&mut entry, 4_003, checked(false)), [], "too late");
 }
 
 /// Proves: R80

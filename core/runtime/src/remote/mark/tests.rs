@@ -148,7 +148,7 @@ fn a_tell_whose_mark_was_thrown_out_is_over_at_once() {
     let mark = Mark::set(&transfers, &lane, Millis::MAX, None).unwrap();
     assert!(!mark.is_over());
     for _ in 0..10 {
-        let told = lane.tell::<Refused>(Millis(1), |out| {
+        let told = lane.tell::<Refused>(Millis(1), Millis(1), |out| {
             Frame::Envelope(&[0; 30]).encode(out);
             Ok(())
         });

@@ -21,6 +21,11 @@ fn entry(name: &str, standing: DataCenterState) -> MapEntry {
     MapEntry { info, standing }
 }
 
+fn one_endpoint(name: &str) -> DataCenterInfo {
+    let endpoints = vec![NodeAddress::new(name, 1).unwrap()];
+    DataCenterInfo::new(name, "", "").unwrap().with_endpoints(endpoints).unwrap()
+}
+
 fn map(names: &[&str]) -> DataCenterMap {
     let own = entry("home", DataCenterState::Active);
     let others = names.iter().map(|name| entry(name, DataCenterState::Active));
@@ -207,6 +212,58 @@ fn whoever_was_silent_until_the_time_of_a_seeker_ran_out_is_left_alone_too() {
 }
 
 #[test]
+fn whoever_cannot_say_is_asked_again_and_is_never_taken_for_a_no() {
+    let mut bed = Bed::new(&["a", "b"]);
+    let asks = asked(&bed.seek(0, 1));
+    bed.answer(1, asks[1].0, FarAnswer::No);
+    let waits = bed.answer(10, asks[0].0, FarAnswer::Unsettled);
+    assert_eq!(waits, [Action::WakeAt(Millis(30))], "nobody is told anything yet");
+    let again = asked(&bed.wake(30));
+    assert_eq!(again.iter().map(|(_, dc)| dc.as_str()).collect::<Vec<_>>(), ["a"]);
+    bed.answer(31, again[0].0, FarAnswer::Unsettled);
+    assert_eq!(asked(&bed.wake(70)), [], "each time later");
+    let again = asked(&bed.wake(71));
+    let done = bed.answer(72, again[0].0, FarAnswer::Yes(9));
+    assert_eq!(told(&done), [(1, Discovered::Found { datacenter: id("a"), place: 9 })]);
+    assert_eq!(bed.machine.searches(), 0);
+}
+
+#[test]
+fn whoever_cannot_say_until_the_end_has_not_said_no_and_is_asked_by_the_next_search() {
+    let mut bed = Bed::new(&["a"]);
+    bed.map.entries[0] = MapEntry { info: one_endpoint("a"), standing: DataCenterState::Active };
+    let (mut asks, mut now) = (asked(&bed.seek(0, 1)), 0);
+    let mut questions = 0;
+    while now < 5_000 {
+        for (ask, _) in core::mem::take(&mut asks) {
+            questions += 1;
+            assert_eq!(told(&bed.answer(now, ask, FarAnswer::Unsettled)), []);
+        }
+        now += 10;
+        let actions = bed.wake(now);
+        asks.extend(asked(&actions));
+        if now >= 5_000 {
+            assert_eq!(told(&actions), [(1, Discovered::Unreachable { silent: vec![id("a")] })]);
+        }
+    }
+    assert!((10..40).contains(&questions), "not in a hurry: {questions}");
+    assert_eq!(asked(&bed.seek(5_001, 1)).len(), 1, "nothing is remembered, and nobody is left alone");
+}
+
+#[test]
+fn an_endpoint_that_fails_does_not_end_the_wait_for_one_that_cannot_say_yet() {
+    let mut bed = Bed::new(&["a"]);
+    let first = asked(&bed.seek(0, 1));
+    bed.answer(99, first[0].0, FarAnswer::Unsettled);
+    let hedge = asked(&bed.wake(100));
+    let third = asked(&bed.answer(101, hedge[0].0, FarAnswer::Failed));
+    assert_eq!(told(&bed.answer(102, third[0].0, FarAnswer::Failed)), []);
+    let again = asked(&bed.wake(119));
+    let done = bed.answer(120, again[0].0, FarAnswer::No);
+    assert_eq!(told(&done), [(1, Discovered::NotFound)]);
+}
+
+#[test]
 fn many_seekers_of_one_key_share_a_search_and_its_answer() {
     let mut bed = Bed::new(&["a"]);
     let asks = asked(&bed.seek(0, 1));
@@ -278,7 +335,7 @@ proptest! {
     /// at the end nothing is asked any more.
     #[test]
     fn every_seeker_is_told_once_and_nothing_is_left_asked(
-        steps in proptest::collection::vec((0_u8..5, 0_u8..3, 0_usize..6, 0_u64..400), 1..80),
+        steps in proptest::collection::vec((0_u8..6, 0_u8..3, 0_usize..6, 0_u64..400), 1..80),
     ) {
         let mut bed = Bed::new(&["a", "b", "c"]);
         let mut open: Vec<AskId> = Vec::new();
@@ -295,7 +352,9 @@ proptest! {
                 _ if open.is_empty() => continue,
                 _ => {
                     let ask = open.remove(which % open.len());
-                    let answer = [FarAnswer::Yes(1), FarAnswer::No, FarAnswer::Failed][usize::from(step) - 2].clone();
+                    let answer = [FarAnswer::Yes(1), FarAnswer::No, FarAnswer::Failed, FarAnswer::Unsettled]
+                        [usize::from(step) - 2]
+                        .clone();
                     bed.answer(now, ask, answer)
                 }
             };

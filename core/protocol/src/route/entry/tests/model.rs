@@ -115,6 +115,10 @@ impl World {
                     let generation = generation.as_u64();
                     self.owners[index(owner)].down.push_back(Down::Settle { generation });
                 }
+                RouteAction::CheckLane { owner } => {
+                    let alive = self.draw(2) == 0;
+                    self.event(RouteEvent::LaneChecked { node: owner, alive });
+                }
                 RouteAction::CloseLane { owner } => self.break_lane(index(owner)),
                 RouteAction::LookUp => self.lookups.push_back(self.record),
                 RouteAction::WakeAt(at) => self.wake = Some(at.0),
