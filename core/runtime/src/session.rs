@@ -41,6 +41,18 @@ pub(crate) enum SessionState {
     Lost(String),
 }
 
+impl SessionState {
+    /// The state, if it does not go on.
+    pub(crate) fn if_over(&self) -> Option<Self> {
+        matches!(self, Self::Closed | Self::Lost(_)).then(|| self.clone())
+    }
+
+    /// The state, if it must not go on.
+    pub(crate) fn if_closing(&self) -> Option<Self> {
+        matches!(self, Self::Closing | Self::Lost(_)).then(|| self.clone())
+    }
+}
+
 /// Starts the control arbiter: with the network, and then with the session's actor on it.
 pub(crate) async fn start(node: &Arc<NodeShared>, stay: &Stay) -> Result<(), StartError> {
     let (shared, role) = (Arc::clone(node), ArbiterRole::Control);
@@ -78,20 +90,19 @@ async fn control(node: Arc<NodeShared>, ready: oneshot::Sender<Result<(), StartE
 
 /// Waits until the session is live.
 pub(crate) async fn opened(node: &NodeShared) -> Result<(), StartError> {
-    let mut states = node.session().subscribe();
-    let state = states.wait_for(|state| *state != SessionState::Opening).await;
-    match state.as_deref() {
-        Ok(SessionState::Live) => Ok(()),
-        Ok(SessionState::Lost(reason)) => Err(StartError::Session { reason: reason.clone() }),
+    let opened = |state: &SessionState| (*state != SessionState::Opening).then(|| state.clone());
+    match node.session().follow().find(opened).await {
+        Some(SessionState::Live) => Ok(()),
+        Some(SessionState::Lost(reason)) => Err(StartError::Session { reason }),
         _ => Err(StartError::Session { reason: "the node was stopped".to_owned() }),
     }
 }
 
 /// Closes the session, waiting no longer than one attempt may take.
 pub(crate) async fn close(node: &NodeShared) {
-    let mut states = node.session().subscribe();
     begin_close(node);
-    let over = states.wait_for(|state| matches!(state, SessionState::Closed | SessionState::Lost(_)));
+    let mut states = node.session().follow();
+    let over = states.find(SessionState::if_over);
     let limit = times::attempt_timeout(node.settings().session_ttl);
     if within(node.env(), limit, over).await.is_none() {
         tracing::warn!(node = %node.id(), "the session's close is unanswered; it ends by itself");
@@ -100,7 +111,7 @@ pub(crate) async fn close(node: &NodeShared) {
 
 /// Asks for the session to be closed, if it is not over.
 pub(crate) fn begin_close(node: &NodeShared) {
-    node.session().send_if_modified(|state| {
+    node.session().modify(|state| {
         let open = matches!(state, SessionState::Opening | SessionState::Live);
         if open {
             *state = SessionState::Closing;
@@ -111,15 +122,12 @@ pub(crate) fn begin_close(node: &NodeShared) {
 
 /// Keeps the session until it is over.
 async fn keep_session(node: Arc<NodeShared>) {
-    let mut states = node.session().subscribe();
+    let mut states = node.session().follow();
     let actor = SessionActor::new(Arc::clone(&node)).start();
-    let closing =
-        states.wait_for(|state| matches!(state, SessionState::Closing | SessionState::Lost(_))).await;
-    let asked = closing.is_ok_and(|state| *state == SessionState::Closing);
-    if asked {
+    // It is shown as long as `node` is there, so there is always something to find.
+    if states.find(SessionState::if_closing).await == Some(SessionState::Closing) {
         actor.do_send(Happened(HolderEvent::Close));
-        // The sender lives in `node`, so this cannot fail before the state is there.
-        let _ = states.wait_for(|state| matches!(state, SessionState::Closed | SessionState::Lost(_))).await;
+        states.find(SessionState::if_over).await;
     }
 }
 
@@ -256,7 +264,7 @@ impl SessionActor {
         if !self.holder.serving(self.node.env().now()) {
             return;
         }
-        let opened = self.node.session().send_if_modified(|state| {
+        let opened = self.node.session().modify(|state| {
             let opening = *state == SessionState::Opening;
             if opening {
                 *state = SessionState::Live;
@@ -271,7 +279,7 @@ impl SessionActor {
     /// The session is over for this node, whatever the answer to its close was.
     fn closed(&self) {
         self.node.wake_arbiters();
-        self.node.session().send_replace(SessionState::Closed);
+        self.node.session().set(SessionState::Closed);
     }
 }
 

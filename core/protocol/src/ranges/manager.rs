@@ -334,6 +334,10 @@ impl RangeManager {
     /// The next table, and whoever asked for it. Requests that make no sense are answered on the way.
     fn next_plan(&mut self, saved: &SavedTable, actions: &mut Vec<ManagerAction>) -> Option<Plan> {
         let Some(table) = &saved.table else { return self.first_table() };
+        // First of all, because it is who inherits from the gone that has parents retired which they have left behind.
+        if let Some(table) = spread::inherited(table, &self.hosts) {
+            return Some(Plan { table, request: None });
+        }
         if let Some(table) = changes::without_retired_parents(table, &self.retired) {
             return Some(Plan { table, request: None });
         }
@@ -346,7 +350,7 @@ impl RangeManager {
                 }
             }
         }
-        let table = spread::reassigned(table, &self.hosts, self.limits.moves)?;
+        let table = spread::balanced(table, &self.hosts, self.limits.moves)?;
         Some(Plan { table, request: None })
     }
 

@@ -13,20 +13,16 @@ use crate::session::SessionState;
 /// Stays until the client is to stop. There is nothing that others could take over from it, so it never has to fall silent.
 pub(crate) async fn stay(node: &NodeShared) {
     node.gate().set(Millis::MAX, Millis::MAX);
-    node.session().send_if_modified(|state| {
+    node.session().modify(|state| {
         let opening = *state == SessionState::Opening;
         if opening {
             *state = SessionState::Live;
         }
         opening
     });
-    let mut states = node.session().subscribe();
-    // The sender lives in `node`, so this cannot fail.
-    let over = states.wait_for(|state| matches!(state, SessionState::Closing | SessionState::Lost(_))).await;
-    let asked = over.is_ok_and(|state| *state == SessionState::Closing);
-    if asked {
+    if node.session().follow().find(SessionState::if_closing).await == Some(SessionState::Closing) {
         node.wake_arbiters();
-        node.session().send_replace(SessionState::Closed);
+        node.session().set(SessionState::Closed);
     }
 }
 

@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use archipelago_protocol::datacenter::{DataCenterId, DataCenterMap};
-use tokio::sync::watch;
 
+use crate::env::{Follower, Shown};
 use crate::node::{Node, NodeShared};
 use crate::remote::Peer;
 
 /// The newest map. Whoever reads the control plane, or is told by the one that does, replaces it.
 pub(crate) struct Maps {
-    newest: watch::Sender<Arc<DataCenterMap>>,
+    newest: Shown<Arc<DataCenterMap>>,
     /// The other datacenters by the numbers that this node has given them, from 1.
     islands: RwLock<Vec<DataCenterId>>,
     /// Whether messages may go to an island, by its number.
@@ -23,7 +23,7 @@ pub(crate) struct Maps {
 impl Maps {
     pub(crate) fn new(first: DataCenterMap) -> Self {
         let maps = Self {
-            newest: watch::channel(Arc::default()).0,
+            newest: Shown::new(Arc::default()),
             islands: RwLock::default(),
             open: (0..=MOST_ISLANDS).map(|_| AtomicBool::new(false)).collect(),
             others: AtomicBool::new(false),
@@ -34,12 +34,12 @@ impl Maps {
 
     /// The map as it is now.
     pub(crate) fn newest(&self) -> Arc<DataCenterMap> {
-        Arc::clone(&self.newest.borrow())
+        self.newest.read(Arc::clone)
     }
 
     /// Takes a newer map; which of two is newer is for the caller to say.
     pub(crate) fn replace(&self, map: DataCenterMap) {
-        self.newest.send_if_modified(|newest| {
+        self.newest.modify(|newest| {
             let changed = **newest != map;
             if changed {
                 self.open_to(&map);
@@ -58,8 +58,8 @@ impl Maps {
     }
 
     /// Whoever wants to know of changes.
-    pub(crate) fn watch(&self) -> watch::Receiver<Arc<DataCenterMap>> {
-        self.newest.subscribe()
+    pub(crate) fn watch(&self) -> Follower<Arc<DataCenterMap>> {
+        self.newest.follow()
     }
 
     /// Whether any other datacenter may be asked.
@@ -125,7 +125,7 @@ impl Node {
     }
 
     /// The same, to be told of changes.
-    pub fn watch_datacenters(&self) -> watch::Receiver<Arc<DataCenterMap>> {
+    pub fn watch_datacenters(&self) -> Follower<Arc<DataCenterMap>> {
         self.shared().datacenters().watch()
     }
 

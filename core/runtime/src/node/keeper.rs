@@ -120,10 +120,8 @@ impl Keeper {
 }
 
 async fn end_of(node: &NodeShared) -> End {
-    let mut states = node.session().subscribe();
-    let end = states.wait_for(|state| matches!(state, SessionState::Closed | SessionState::Lost(_))).await;
-    match end.as_deref() {
-        Ok(SessionState::Lost(reason)) => End::Lost(reason.clone()),
+    match node.session().follow().find(SessionState::if_over).await {
+        Some(SessionState::Lost(reason)) => End::Lost(reason),
         _ => End::Closed,
     }
 }

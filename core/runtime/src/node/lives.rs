@@ -8,57 +8,53 @@
 use std::sync::{Arc, OnceLock};
 
 use archipelago_protocol::time::Millis;
-use tokio::sync::watch;
 
 use super::NodeShared;
-use crate::env::{Departure, Environment, within};
+use crate::env::{Departure, Environment, Shown, within};
 
 /// Shared by all lives of a node.
 pub(crate) struct Lives {
-    stop: watch::Sender<bool>,
+    stop: Shown<bool>,
     /// Why the session was lost, if there is no further life.
-    lost: watch::Sender<Option<String>>,
+    lost: Shown<Option<String>>,
     keeper: OnceLock<Departure>,
 }
 
 impl Lives {
     pub(super) fn new() -> Self {
-        Self { stop: watch::channel(false).0, lost: watch::channel(None).0, keeper: OnceLock::new() }
+        Self { stop: Shown::new(false), lost: Shown::new(None), keeper: OnceLock::new() }
     }
 
     /// Lets no further life begin; false if that was asked for before.
     pub(super) fn begin_stop(&self) -> bool {
-        self.stop.send_if_modified(|stop| !std::mem::replace(stop, true))
+        self.stop.modify(|stop| !std::mem::replace(stop, true))
     }
 
     pub(super) fn is_stopping(&self) -> bool {
-        *self.stop.borrow()
+        self.stop.read(|stop| *stop)
     }
 
     /// Waits until the node is to stop.
     pub(super) async fn stop_wanted(&self) {
-        // The sender is in `self`.
-        let _ = self.stop.subscribe().wait_for(|stop| *stop).await;
+        // It is shown as long as `self` is there.
+        let _ = self.stop.follow().find(|stop| stop.then_some(())).await;
     }
 
     /// Makes `next` the present life; false if the node is to stop instead.
     pub(super) fn hand_over(&self, before: &NodeShared, next: &Arc<NodeShared>) -> bool {
         // Held meanwhile: a stop comes before and prevents it, or after and finds the next life.
-        let stop = self.stop.borrow();
-        !*stop && before.successor.set(Arc::clone(next)).is_ok()
+        self.stop.read(|stop| !stop && before.successor.set(Arc::clone(next)).is_ok())
     }
 
     /// The session is lost, and there is no further life.
     pub(super) fn lost_for_good(&self, reason: String) {
-        self.lost.send_replace(Some(reason));
+        self.lost.set(Some(reason));
     }
 
     /// Waits until the session is lost for good, and says why.
     pub(super) async fn session_lost(&self) -> String {
-        let mut lost = self.lost.subscribe();
-        let found = lost.wait_for(Option::is_some).await;
-        // The sender is in `self`, so there is always something to find.
-        found.ok().and_then(|reason| reason.clone()).unwrap_or_default()
+        // It is shown as long as `self` is there, so there is always something to find.
+        self.lost.follow().find(Clone::clone).await.unwrap_or_default()
     }
 
     pub(super) fn kept_until(&self, departure: Departure) {

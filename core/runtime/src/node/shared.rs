@@ -19,7 +19,7 @@ use crate::catalog::Target;
 use crate::client::ContactList;
 use crate::cluster::Members;
 use crate::datacenter::{DataCenterController, Maps, Searches};
-use crate::env::Environment;
+use crate::env::{Environment, Shown};
 use crate::events::{DeadLetter, Event, EventStream, RemoteDeadLetter};
 use crate::named::NamedActors;
 use crate::ranges::Ranges;
@@ -44,7 +44,7 @@ pub(crate) struct NodeShared {
     pub(super) kinds_by_name: BTreeMap<Kind, u32>,
     pub(super) arbiters: Vec<ArbiterShared>,
     pub(super) gate: Gate,
-    pub(super) session: tokio::sync::watch::Sender<SessionState>,
+    pub(super) session: Shown<SessionState>,
     pub(super) events: EventStream,
     pub(super) named: Arc<NamedActors>,
     pub(super) remoting: Remoting,
@@ -207,10 +207,10 @@ impl NodeShared {
         self.measure_session();
         tracing::error!(node = %self.id, reason, "the node gives its session up");
         // A session that never came about is a failed start, which its starter is told.
-        if *self.session.borrow() != SessionState::Opening {
+        if self.session.read(|state| *state != SessionState::Opening) {
             self.events.publish(Event::SessionLost { node: self.id, reason: reason.to_owned() });
         }
-        self.session.send_replace(SessionState::Lost(reason.to_owned()));
+        self.session.set(SessionState::Lost(reason.to_owned()));
         self.wake_arbiters();
         self.watches.close(self.id);
     }
@@ -272,7 +272,7 @@ impl NodeShared {
         &self.gate
     }
 
-    pub(crate) const fn session(&self) -> &tokio::sync::watch::Sender<SessionState> {
+    pub(crate) const fn session(&self) -> &Shown<SessionState> {
         &self.session
     }
 

@@ -8,14 +8,14 @@ use archipelago_protocol::handoff::{HandoffLimits, ParcelRoom};
 use archipelago_protocol::identity::{Kind, Namespace, NodeId};
 use archipelago_protocol::ranges::TableSource;
 use archipelago_protocol::session::times;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
 use super::{Gate, KindShared, Lives, NodeShared, StartError, guard, layouts};
 use crate::arbiter::{self, ArbiterShared, Entry, Presence};
 use crate::client::{self, ContactList};
 use crate::cluster::Members;
 use crate::datacenter::{Maps, Searches};
-use crate::env::{ArbiterMain, ArbiterRole, Departure, Environment, Stay, within};
+use crate::env::{ArbiterMain, ArbiterRole, Departure, Environment, Shown, Stay, within};
 use crate::events::EventStream;
 use crate::named::NamedActors;
 use crate::ranges::Ranges;
@@ -71,7 +71,7 @@ impl Spec {
             kinds: self.kinds.clone(),
             arbiters,
             gate: Gate::default(),
-            session: watch::channel(SessionState::Opening).0,
+            session: Shown::new(SessionState::Opening),
             events: self.events.clone(),
             named: Arc::clone(&self.named),
             remoting: Remoting::new(Arc::clone(&self.locator), usize::from(self.data_arbiters), ports),

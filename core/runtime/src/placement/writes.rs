@@ -189,7 +189,7 @@ async fn granted(node: &Arc<NodeShared>, kind: u32, key: &OwnedKey) -> ClaimOutc
         }
         let left = until.since(node.env().now());
         let waited = within(node.env(), left, changes.changed()).await;
-        if left == Millis::ZERO || !matches!(waited, Some(Ok(()))) {
+        if left == Millis::ZERO || waited != Some(true) {
             return ClaimOutcome::NotHere;
         }
     }

@@ -7,10 +7,10 @@ use actix::Addr;
 use archipelago_protocol::contract::RoutingTable;
 use archipelago_protocol::identity::{Generation, NodeId, PartitionName};
 use archipelago_protocol::ranges::{KeyRange, KnownTable};
-use tokio::sync::watch;
 
 use super::keeper::RangeKeepers;
 use super::manager::RangeManagers;
+use crate::env::{Follower, Shown};
 
 /// The ranges of a node, shared by its arbiters.
 pub(crate) struct Ranges {
@@ -18,7 +18,7 @@ pub(crate) struct Ranges {
     tables: Option<Arc<dyn RoutingTable>>,
     kinds: Mutex<BTreeMap<u32, OfKind>>,
     /// Counts the changes.
-    changes: watch::Sender<u64>,
+    changes: Shown<u64>,
     keepers: OnceLock<Addr<RangeKeepers>>,
     managers: OnceLock<Addr<RangeManagers>>,
 }
@@ -53,7 +53,7 @@ pub(crate) enum Grant {
 impl Ranges {
     pub(crate) fn new(tables: Option<Arc<dyn RoutingTable>>) -> Self {
         let (keepers, managers) = (OnceLock::new(), OnceLock::new());
-        Self { tables, kinds: Mutex::default(), changes: watch::channel(0).0, keepers, managers }
+        Self { tables, kinds: Mutex::default(), changes: Shown::new(0), keepers, managers }
     }
 
     /// Whether the actor of a kind with this key may run on node `me`, which this is.
@@ -82,8 +82,8 @@ impl Ranges {
     }
 
     /// Tells of every change from now on.
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
+    pub(crate) fn changes(&self) -> Follower<u64> {
+        self.changes.follow()
     }
 
     /// How many ranges of a kind are held.
@@ -129,7 +129,10 @@ impl Ranges {
 
     fn change<T>(&self, kind: u32, change: impl FnOnce(&mut OfKind) -> T) -> T {
         let changed = change(self.lock().entry(kind).or_default());
-        self.changes.send_modify(|count| *count += 1);
+        self.changes.modify(|count| {
+            *count += 1;
+            true
+        });
         changed
     }
 

@@ -11,18 +11,17 @@ use archipelago_protocol::ranges::TableSource;
 use archipelago_protocol::time::Millis;
 use futures_util::StreamExt;
 use metrics::{counter, gauge};
-use tokio::sync::watch;
 
 use super::words::News;
 use crate::arbiter::not_serving;
-use crate::env::within;
+use crate::env::{Follower, Shown, within};
 use crate::node::NodeShared;
 
 /// The newest tables that this node knows as the leader.
 pub(crate) struct TableBoard {
     /// What the store tells; none on a node without one.
     source: Option<Arc<dyn TableSource>>,
-    posts: Mutex<BTreeMap<Kind, watch::Sender<Posted>>>,
+    posts: Mutex<BTreeMap<Kind, Shown<Posted>>>,
     listeners: AtomicUsize,
 }
 
@@ -56,29 +55,33 @@ impl TableBoard {
     ) -> Result<News, CallError> {
         let _listener = self.listen()?;
         let mut posts = self.follow(node, kind)?;
-        let is_newer = |posted: &Posted| posted.version.is_some_and(|version| version > than);
-        match within(node.env(), HOLD, posts.wait_for(is_newer)).await {
-            Some(Ok(posted)) => {
+        let newer = |posted: &Posted| {
+            let is_newer = posted.version.is_some_and(|version| version > than);
+            is_newer.then(|| Arc::clone(&posted.bytes))
+        };
+        match within(node.env(), HOLD, posts.find(newer)).await {
+            Some(Some(bytes)) => {
                 counter!("archipelago_tables_pushed_total").increment(1);
-                Ok(News::Table(posted.bytes.to_vec()))
+                Ok(News::Table(bytes.to_vec()))
             }
             // Nobody follows the store any more: this node leads no longer.
-            Some(Err(_)) => Ok(News::Elsewhere(None)),
+            Some(None) => Ok(News::Elsewhere(None)),
             None => Ok(News::NoneYet),
         }
     }
 
     /// The post of a kind; the first one who asks for it has the store watched.
-    fn follow(&self, node: &Arc<NodeShared>, kind: &Kind) -> Result<watch::Receiver<Posted>, CallError> {
+    fn follow(&self, node: &Arc<NodeShared>, kind: &Kind) -> Result<Follower<Posted>, CallError> {
         let source = self.source.as_ref().ok_or_else(|| not_serving("it has no tables"))?;
         let mut posts = self.lock();
         if let Some(post) = posts.get(kind) {
-            return Ok(post.subscribe());
+            return Ok(post.follow());
         }
         if posts.len() >= MOST_KINDS {
             return Err(too_many(MOST_KINDS));
         }
-        let (post, seen) = watch::channel(Posted::default());
+        let post = Shown::new(Posted::default());
+        let seen = post.follow();
         posts.insert(kind.clone(), post);
         drop(posts);
         node.env().spawn(Box::pin(keep_posted(Arc::clone(node), Arc::clone(source), kind.clone())));
@@ -87,7 +90,7 @@ impl TableBoard {
 
     fn post(&self, kind: &Kind, posted: Posted) {
         if let Some(post) = self.lock().get(kind) {
-            post.send_replace(posted);
+            post.set(posted);
         }
     }
 
@@ -102,7 +105,7 @@ impl TableBoard {
         if listeners > MOST_LISTENERS { Err(too_many(MOST_LISTENERS)) } else { Ok(listening) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Kind, watch::Sender<Posted>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Kind, Shown<Posted>>> {
         self.posts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

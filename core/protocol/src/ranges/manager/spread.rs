@@ -12,15 +12,23 @@ use super::changes::route_owner;
 use crate::identity::NodeId;
 use crate::ranges::{OwnerStatus, RangeTable, RouteEntry, RouteOwner};
 
-/// The same table with better owners, `moves` of them for the sake of balance at most; `None` if all is well.
-pub(super) fn reassigned(
+/// The same table with successors for all who are gone or leave; `None` if nobody is.
+pub(super) fn inherited(table: &RangeTable, hosts: &BTreeMap<NodeId, RangeHost>) -> Option<RangeTable> {
+    changed(table, |entries| replace_the_gone(entries, hosts))
+}
+
+/// The same table, spread more evenly by so many moves at most; `None` if it is even.
+pub(super) fn balanced(
     table: &RangeTable,
     hosts: &BTreeMap<NodeId, RangeHost>,
     moves: usize,
 ) -> Option<RangeTable> {
+    changed(table, |entries| balance(entries, hosts, moves))
+}
+
+fn changed(table: &RangeTable, change: impl FnOnce(&mut [RouteEntry])) -> Option<RangeTable> {
     let mut entries: Vec<RouteEntry> = table.entries().to_vec();
-    replace_the_gone(&mut entries, hosts);
-    balance(&mut entries, hosts, moves);
+    change(&mut entries);
     if entries == table.entries() {
         return None;
     }

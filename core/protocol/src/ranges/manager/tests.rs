@@ -287,6 +287,22 @@ fn an_owner_that_does_not_retire_is_asked_again() {
     assert!(office.store.table().entries()[0].parents.is_empty());
 }
 
+/// The parent of what the dead node was to own has no owner any more, and nobody but a new owner retires it.
+#[test]
+fn who_inherits_from_the_gone_is_decided_before_parents_are_dropped() {
+    let mut office = Office::with_hosts(&[1]);
+    office.ask(1, split("1-1", "m"));
+    office.handle(ManagerEvent::Retired(name("1-1")));
+    assert_eq!(office.owners(), [1, 1], "the store has refused to drop the parent");
+    office.hosts(&[2]);
+    office.handle(ManagerEvent::Retired(name("1-1")));
+    office.wake_after(1_000);
+    assert_eq!(office.owners(), [2, 2]);
+    office.retire_all();
+    office.wake_after(1_000);
+    assert!(office.store.table().entries()[0].parents.is_empty());
+}
+
 #[test]
 fn what_makes_no_sense_is_refused_and_changes_nothing() {
     let mut office = Office::with_hosts(&[1]);
