@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use crate::common::{Counter, Tick};
 use archipelago::prelude::*;
-use archipelago_protocol::identity::{Kind, NodeId, OwnedKey};
+use archipelago_protocol::identity::{Kind, NodeAddress, NodeId, OwnedKey};
 use archipelago_protocol::placement::Local;
 use archipelago_protocol::time::Millis;
-use archipelago_runtime::NodeSettings;
 use archipelago_runtime::env::from_outside;
+use archipelago_runtime::{NodeBuilder, NodeSettings};
 use archipelago_sim::{Simulation, World};
 
 /// Whoever asks first owns a counter, and nothing moves for the sake of balance.
@@ -38,8 +38,8 @@ async fn tick(world: &World, by: usize, key: &str) -> Result<u32, CallError> {
 
 /// Who owns the shard of a counter, as the store has it.
 async fn owner(world: &World, key: &str) -> Option<NodeId> {
-    let hash = (0..world.node_count()).find_map(|index| world.node(index)).expect("a node is up");
-    let hash = hash.actor::<Counter>(key).id().expect("the key is one").stable_hash();
+    let any = (0..world.node_count()).find_map(|index| world.node(index)).expect("a node is up");
+    let hash = any.actor::<Counter>(key).id().expect("the key is one").stable_hash();
     let shard = u32::try_from(hash % 256).expect("a shard is a small number");
     world.owner_of(0, &OwnedKey::shard(Kind::new("Counter").expect("a kind"), shard)).await
 }
@@ -64,6 +64,40 @@ fn what_a_dead_node_has_owned_goes_to_others_though_nobody_asks_and_nothing_is_b
             let now = owner(&world, &key.to_string()).await;
             assert!(now.is_some_and(|now| now != dead), "shard of {key} is at {now:?}");
         }
+    });
+}
+
+/// The leader neither hosts the kind nor knows it.
+#[test]
+fn shards_of_a_kind_that_the_leader_does_not_know_are_balanced_and_inherited() {
+    let bound = |index: usize| {
+        let mut even = settings();
+        even.sharding.rebalance = true;
+        even.remote.bind = NodeAddress::new(&format!("node-{index}"), 7_000).expect("a plain address");
+        even
+    };
+    let leads = move |node: NodeBuilder| node.settings(bound(0));
+    let hosts = |index| move |node: NodeBuilder| node.settings(bound(index)).actor::<Counter>();
+    let simulation = Simulation::new(1).with_network().without_observer().node(leads);
+    simulation.node(hosts(1)).node(hosts(2)).run(async |world| {
+        world.advance(Duration::from_secs(10)).await;
+        assert_eq!(node(&world, 1).leader(), Some(node(&world, 0).id()));
+        let (dies, stays) = (node(&world, 1).id(), node(&world, 2).id());
+        for key in 0..8 {
+            assert_eq!(tick(&world, 1, &key.to_string()).await, Ok(1));
+        }
+        world.advance(Duration::from_secs(60)).await;
+        let owned_by = async |by: NodeId| {
+            let mut count = 0;
+            for key in 0..8 {
+                count += usize::from(owner(&world, &key.to_string()).await == Some(by));
+            }
+            count
+        };
+        assert_eq!((owned_by(dies).await, owned_by(stays).await), (4, 4), "spread evenly");
+        world.crash(1).await;
+        world.advance(Duration::from_secs(30)).await;
+        assert_eq!(owned_by(stays).await, 8, "nothing is left without an owner");
     });
 }
 

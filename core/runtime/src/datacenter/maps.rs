@@ -124,7 +124,7 @@ impl Node {
         self.shared().datacenters().newest()
     }
 
-    /// The same, to be told of changes.
+    /// The same, for whoever wants to be told of changes.
     pub fn watch_datacenters(&self) -> Follower<Arc<DataCenterMap>> {
         self.shared().datacenters().watch()
     }
@@ -161,6 +161,18 @@ mod tests {
         assert!(maps.is_open(far), "what lives there is finished");
         maps.replace(map(DataCenterState::Inactive));
         assert!(!maps.is_open(far) && !maps.has_others());
+    }
+
+    #[actix::test]
+    async fn whoever_follows_the_map_is_told_of_a_newer_one_and_of_nothing_else() {
+        let maps = Maps::new(map(DataCenterState::Active));
+        let mut follower = maps.watch();
+        maps.replace(map(DataCenterState::Active));
+        maps.replace(map(DataCenterState::Draining));
+        assert!(follower.changed().await);
+        assert_eq!(*follower.newest(), map(DataCenterState::Draining));
+        drop(maps);
+        assert!(!follower.changed().await, "the same map is no change");
     }
 
     #[test]

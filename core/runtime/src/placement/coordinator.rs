@@ -68,11 +68,8 @@ impl ShardCoordinator {
     /// Tells every machine who is there. Whose owner is gone is placed anew; whether its session has really ended, the claim
     /// finds out.
     fn show_hosts(&mut self, ctx: &mut Context<Self>) {
-        let names: Vec<Kind> = self.node.kinds().iter().map(|kind| kind.kind().clone()).collect();
-        for kind in names {
-            let hosts = self.node.shard_hosts(&kind);
-            self.apply(&kind, CoordinatorEvent::Hosts(hosts), ctx);
-        }
+        let names: Vec<Kind> = self.office.iter().flat_map(|office| office.kinds.keys().cloned()).collect();
+        names.iter().for_each(|kind| self.show_hosts_of(kind, ctx));
         let Some(office) = &mut self.office else { return };
         let members = self.node.members().view();
         let mut changed = Vec::new();
@@ -87,8 +84,29 @@ impl ShardCoordinator {
         }
     }
 
+    fn show_hosts_of(&mut self, kind: &Kind, ctx: &mut Context<Self>) {
+        let hosts = self.node.shard_hosts(kind);
+        self.apply(kind, CoordinatorEvent::Hosts(hosts), ctx);
+    }
+
+    /// A kind that has shards is looked after, whether or not this node knows it.
+    fn meet(&mut self, kind: &Kind, ctx: &mut Context<Self>) {
+        let (now, limits) = (self.node.env().now(), self.node.settings().sharding.duty());
+        let Some(office) = &mut self.office else { return };
+        if office.kinds.contains_key(kind) {
+            return;
+        }
+        if office.kinds.len() >= MOST_KINDS {
+            tracing::debug!(%kind, "too many kinds: the shards of this one stay where they are");
+            return;
+        }
+        office.kinds.insert(kind.clone(), Coordinator::new(now, limits));
+        self.show_hosts_of(kind, ctx);
+    }
+
     fn seen(&mut self, record: &OwnerRecord, ctx: &mut Context<Self>) {
         let OwnedKey::Shard { kind, shard } = record.key().clone() else { return };
+        self.meet(&kind, ctx);
         let hint = Owned::from(record).hint;
         let ended = !self.node.members().view().members.contains_key(&hint.owner);
         if let Some(office) = &mut self.office {
@@ -226,13 +244,9 @@ impl Officer for ShardCoordinator {
     fn take_office(&mut self, generation: Generation, ctx: &mut Context<Self>) {
         tracing::info!(node = %self.node.id(), %generation, "this node keeps the shards in balance");
         gauge!("archipelago_shard_coordinator").set(1.0);
-        let (now, limits) = (self.node.env().now(), self.node.settings().sharding.duty());
-        let of_kind =
-            |kind: &Arc<crate::node::KindShared>| (kind.kind().clone(), Coordinator::new(now, limits));
-        let sharded = self.node.kinds().iter().filter(|kind| kind.layout().shards().is_some());
-        let kinds = sharded.map(of_kind).collect();
-        self.office = Some(Office { kinds, records: BTreeMap::new(), wakes: BTreeMap::new() });
-        self.show_hosts(ctx);
+        // Its kinds come with their records.
+        self.office =
+            Some(Office { kinds: BTreeMap::new(), records: BTreeMap::new(), wakes: BTreeMap::new() });
         watch(&Arc::clone(&self.node), WatchScope::Owners, self, ctx);
     }
 }
@@ -265,3 +279,6 @@ const LOOK_EVERY: Millis = Millis(1_000);
 
 /// Between two looks at what is due.
 const LEAST_PAUSE: Millis = Millis(50);
+
+/// Of how many kinds the shards are kept in balance.
+const MOST_KINDS: usize = 1_024;
