@@ -121,11 +121,13 @@ pub const REMOTE_POINTS: [&str; 17] = [
 ];
 
 /// Every place that a sweep of a cluster must have reached.
-pub const CLUSTER_POINTS: [&str; 24] = [
+pub const CLUSTER_POINTS: [&str; 26] = [
     "activation held up",
     "answer to a beat lost",
     "answer to a claim lost",
     "clock changed its rate",
+    "coordinator crashed",
+    "coordinator ordered a move",
     "dials failed under load",
     "late write applied to a cluster",
     "live lease lost by the store",
@@ -149,7 +151,9 @@ pub const CLUSTER_POINTS: [&str; 24] = [
 ];
 
 /// Every place that a sweep with shards that move must have reached.
-pub const HANDOFF_POINTS: [&str; 10] = [
+pub const HANDOFF_POINTS: [&str; 12] = [
+    "coordinator crashed",
+    "coordinator ordered a move",
     "node crashed while a shard of it moved",
     "node left under load",
     "order refused",

@@ -61,6 +61,9 @@ pub(crate) async fn watch(nodes: usize, world: World, truth: Arc<Truth>) {
             if meters.labelled("archipelago_placements_total", ("decision", "raced")) > 0 {
                 sometimes!("race for a shard lost");
             }
+            if meters.counter("archipelago_shard_orders_total") > 0 {
+                sometimes!("coordinator ordered a move");
+            }
             if meters.counter("archipelago_records_given_up_total") > 0 {
                 sometimes!("single actor given up");
             }

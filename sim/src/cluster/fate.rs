@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use archipelago::Node;
 use archipelago_backend_conformance::Faults;
+use archipelago_protocol::identity::OwnedKey;
 use archipelago_protocol::membership::MemberStatus;
 use archipelago_protocol::session::times;
 use archipelago_protocol::time::Millis;
@@ -198,9 +199,19 @@ impl Fate {
 
     pub(super) async fn crash(&mut self, index: usize) {
         let Some(life) = self.hand.life(index) else { return };
+        if self.coordinates(index).await {
+            sometimes!("coordinator crashed");
+        }
         self.hand.truth.crashes(life);
         self.hand.crash(index).await;
         self.stays_down(index);
+    }
+
+    /// Whether the node has the duty to keep the shards in balance, as the store says.
+    async fn coordinates(&self, index: usize) -> bool {
+        let duty = OwnedKey::role("shard-coordinator").expect("a plain name");
+        let owner = self.hand.world.owner_of(0, &duty).await;
+        owner.is_some() && owner == self.hand.world.node(index).map(|node| node.id())
     }
 
     /// Whether there are others, and all of them see the node up and answering.
