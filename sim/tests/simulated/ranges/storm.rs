@@ -1,4 +1,5 @@
-//! Splits, merges, moves, crashes, restarts and a store that loses answers and carries writes out late, all at once; then peace.
+//! Splits, merges and moves, crashes and restarts, ways that are cut, nodes that stand still, and a store that loses answers and
+//! carries writes out late, all at once; then peace.
 
 use archipelago_backend_conformance::Faults;
 use archipelago_sim::for_each_seed;
@@ -39,7 +40,7 @@ fn storm(seed: u64) -> (Book, u64) {
 /// Something happens, and a little time passes.
 async fn blow(world: &World) {
     let index = usize::try_from(world.below(NODES as u64)).unwrap();
-    match world.below(14) {
+    match world.below(18) {
         0 | 1 if world.node(index).is_some() => world.crash(index).await,
         0..=3 if world.node(index).is_none() => drop(world.restart_at_once(index).await),
         4 | 5 => world.store_faults(Faults {
@@ -51,6 +52,11 @@ async fn blow(world: &World) {
         }),
         6 => world.store_faults(Faults::default()),
         7..=11 => change(world, index),
+        12 => world.partition(index, (index + 1) % NODES),
+        13 => world.partition_one_way(index, (index + 1) % NODES),
+        14 => world.heal(index, (index + 1) % NODES),
+        // At times for longer than its session lasts.
+        15 => world.pause(index, Duration::from_millis(world.below(6_000))),
         _ => world.advance(Duration::from_secs(2)).await,
     }
     world.advance(Duration::from_millis(world.below(200))).await;
@@ -87,7 +93,9 @@ async fn write_everywhere(world: &World, number: u32) {
 /// Nothing fails any more, every node is up, and there is time to come to rest.
 async fn peace(world: &World) {
     world.store_faults(Faults::default());
+    world.advance(Duration::from_secs(6)).await;
     for index in 0..NODES {
+        world.heal(index, (index + 1) % NODES);
         if world.node(index).is_none() {
             world.restart_at_once(index).await.expect("it comes back");
         }
