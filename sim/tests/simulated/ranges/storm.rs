@@ -123,4 +123,4 @@ async fn all_is_served(world: &World, seed: u64) {
 
 const NODES: usize = 3;
 const ROUNDS: u32 = 60;
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 200;
