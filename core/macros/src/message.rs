@@ -1,6 +1,6 @@
 //! What `#[remote]` and `#[derive(RemoteMessage)]` have in common: the options of a message and its impl.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::meta::ParseNestedMeta;
@@ -15,14 +15,24 @@ pub(crate) struct MessageOptions {
     /// Where generated code finds archipelago.
     pub(crate) root: Root,
     name: Option<LitStr>,
+    codec: BuiltIn,
     /// Names of constants of `MessageFlags`.
     flags: Vec<Ident>,
+}
+
+/// The codecs that every node knows.
+#[derive(Clone, Copy, Default)]
+enum BuiltIn {
+    #[default]
+    Postcard,
+    Json,
 }
 
 impl MessageOptions {
     /// The options of a message, as the user writes them.
     pub(crate) const KNOWN: &'static [&'static str] = &[
         "name = \"..\"",
+        "codec = \"..\"",
         "read_only",
         "always_interleave",
         "local_only",
@@ -35,6 +45,7 @@ impl MessageOptions {
         let option = seen.next(meta)?;
         match option.as_str() {
             "name" => self.name = Some(checked_name(text(meta)?)?),
+            "codec" => self.codec = BuiltIn::read(&text(meta)?)?,
             "crate" => self.root = Root::read(meta)?,
             flag => {
                 let constant = flag_constant(flag).ok_or_else(|| seen.unknown(meta))?;
@@ -56,7 +67,7 @@ impl MessageOptions {
     pub(crate) fn remote_message_impl(&self, ident: &Ident, reply: Option<&Type>) -> TokenStream {
         let (runtime, protocol) = (self.root.runtime(), self.root.protocol());
         let name = self.name_expression(ident);
-        let flags = &self.flags;
+        let (codec, flags) = (self.codec.type_name(), &self.flags);
         let bounds = reply.map(|reply| {
             let serde = placed(self.root.serde(), reply.span());
             quote_spanned! {reply.span()=>
@@ -68,6 +79,7 @@ impl MessageOptions {
             #[allow(trivial_bounds)]
             impl #runtime::RemoteMessage for #ident #bounds {
                 const NAME: &'static str = #protocol::message::MessageName::new(#name).as_str();
+                type Codec = #protocol::message::#codec;
                 const FLAGS: #protocol::message::MessageFlags =
                     #protocol::message::MessageFlags::empty()
                         #(.with(#protocol::message::MessageFlags::#flags))*;
@@ -84,6 +96,28 @@ impl MessageOptions {
                 quote!(::core::concat!(::core::env!("CARGO_PKG_NAME"), ".", #type_name))
             }
         }
+    }
+}
+
+impl BuiltIn {
+    fn read(name: &LitStr) -> Result<Self> {
+        match name.value().as_str() {
+            "postcard" => Ok(Self::Postcard),
+            "json" => Ok(Self::Json),
+            other => {
+                let message =
+                    format!("unknown codec `{other}`: a node knows `postcard`, the default, and `json`");
+                Err(Error::new_spanned(name, message))
+            }
+        }
+    }
+
+    fn type_name(self) -> Ident {
+        let name = match self {
+            Self::Postcard => "Postcard",
+            Self::Json => "Json",
+        };
+        Ident::new(name, Span::call_site())
     }
 }
 
@@ -172,6 +206,31 @@ mod tests {
         ));
         assert!(text.contains(r#"MessageName::new ("bank.v2")"#), "{text}");
         assert!(!text.contains("CARGO_PKG_NAME"), "{text}");
+    }
+
+    #[test]
+    fn a_message_names_its_codec_and_postcard_is_the_default() {
+        let text = expanded(&parse_quote!(
+            struct Deposit(i64);
+        ));
+        assert!(
+            text.contains("type Codec = ::archipelago::__private::protocol::message::Postcard ;"),
+            "{text}"
+        );
+        let text = expanded(&parse_quote!(
+            #[remote_message(codec = "json")]
+            struct Deposit(i64);
+        ));
+        assert!(text.contains("message::Json ;"), "{text}");
+    }
+
+    #[test]
+    fn an_unknown_codec_is_refused_with_the_known_ones() {
+        let error = refused(&parse_quote!(
+            #[remote_message(codec = "yaml")]
+            struct Deposit(i64);
+        ));
+        assert_eq!(error, "unknown codec `yaml`: a node knows `postcard`, the default, and `json`");
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Letter {
             message: self.body.id(),
             type_hint: TypeHint::new(self.body.name()).ok(),
             flags: self.head.flags,
-            codec: self.body.codec().id(),
+            codec: self.body.codec(),
             trace: scope.and_then(|scope| scope.trace),
             chain: scope.map_or(CallChain::empty(), |scope| scope.chain),
             extensions: Extensions::new(),
