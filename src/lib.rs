@@ -44,7 +44,8 @@ pub use archipelago_runtime::{
 pub use builder::{BuildNode, Builder};
 pub use error::Error;
 
-/// How messages become bytes.
+/// How messages become bytes, and what a codec of your own must be: a [`PayloadCodec`](codec::PayloadCodec), which messages name
+/// by `#[remote(.., codec = MyCodec)]`.
 pub mod codec {
     pub use archipelago_protocol::message::{CodecError, CodecId, Json, PayloadCodec, Postcard};
 }

@@ -1,11 +1,11 @@
 //! What `#[remote]` and `#[derive(RemoteMessage)]` have in common: the options of a message and its impl.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::meta::ParseNestedMeta;
 use syn::spanned::Spanned;
-use syn::{DeriveInput, Error, Ident, LitStr, Result, Type};
+use syn::{DeriveInput, Error, Ident, LitStr, Path, Result, Type};
 
 use crate::options::{Root, Seen, placed, read_attributes, text};
 
@@ -15,24 +15,26 @@ pub(crate) struct MessageOptions {
     /// Where generated code finds archipelago.
     pub(crate) root: Root,
     name: Option<LitStr>,
-    codec: BuiltIn,
+    codec: CodecOption,
     /// Names of constants of `MessageFlags`.
     flags: Vec<Ident>,
 }
 
-/// The codecs that every node knows.
-#[derive(Clone, Copy, Default)]
-enum BuiltIn {
+/// How a message is encoded.
+#[derive(Default)]
+enum CodecOption {
     #[default]
     Postcard,
     Json,
+    /// The user's own.
+    Own(Path),
 }
 
 impl MessageOptions {
     /// The options of a message, as the user writes them.
     pub(crate) const KNOWN: &'static [&'static str] = &[
         "name = \"..\"",
-        "codec = \"..\"",
+        "codec = ..",
         "read_only",
         "always_interleave",
         "local_only",
@@ -45,7 +47,7 @@ impl MessageOptions {
         let option = seen.next(meta)?;
         match option.as_str() {
             "name" => self.name = Some(checked_name(text(meta)?)?),
-            "codec" => self.codec = BuiltIn::read(&text(meta)?)?,
+            "codec" => self.codec = CodecOption::read(meta)?,
             "crate" => self.root = Root::read(meta)?,
             flag => {
                 let constant = flag_constant(flag).ok_or_else(|| seen.unknown(meta))?;
@@ -67,7 +69,8 @@ impl MessageOptions {
     pub(crate) fn remote_message_impl(&self, ident: &Ident, reply: Option<&Type>) -> TokenStream {
         let (runtime, protocol) = (self.root.runtime(), self.root.protocol());
         let name = self.name_expression(ident);
-        let (codec, flags) = (self.codec.type_name(), &self.flags);
+        let (codec, flags) = (self.codec.type_path(&protocol), &self.flags);
+        let codec_check = self.codec.check(ident, &runtime, &protocol);
         let bounds = reply.map(|reply| {
             let serde = placed(self.root.serde(), reply.span());
             quote_spanned! {reply.span()=>
@@ -79,11 +82,13 @@ impl MessageOptions {
             #[allow(trivial_bounds)]
             impl #runtime::RemoteMessage for #ident #bounds {
                 const NAME: &'static str = #protocol::message::MessageName::new(#name).as_str();
-                type Codec = #protocol::message::#codec;
+                type Codec = #codec;
                 const FLAGS: #protocol::message::MessageFlags =
                     #protocol::message::MessageFlags::empty()
                         #(.with(#protocol::message::MessageFlags::#flags))*;
             }
+
+            #codec_check
         }
     }
 
@@ -99,25 +104,45 @@ impl MessageOptions {
     }
 }
 
-impl BuiltIn {
-    fn read(name: &LitStr) -> Result<Self> {
+impl CodecOption {
+    /// Reads the value of `codec = ..`: the name of a built-in codec, or the type of another.
+    fn read(meta: &ParseNestedMeta<'_>) -> Result<Self> {
+        let value = meta.value()?;
+        if !value.peek(LitStr) {
+            return Ok(Self::Own(value.parse()?));
+        }
+        let name: LitStr = value.parse()?;
         match name.value().as_str() {
             "postcard" => Ok(Self::Postcard),
             "json" => Ok(Self::Json),
             other => {
-                let message =
-                    format!("unknown codec `{other}`: a node knows `postcard`, the default, and `json`");
+                let message = format!(
+                    "unknown codec `{other}`: a node knows \"postcard\", the default, and \"json\"; a codec of your \
+                     own is named by its type, without quotes"
+                );
                 Err(Error::new_spanned(name, message))
             }
         }
     }
 
-    fn type_name(self) -> Ident {
-        let name = match self {
-            Self::Postcard => "Postcard",
-            Self::Json => "Json",
-        };
-        Ident::new(name, Span::call_site())
+    fn type_path(&self, protocol: &TokenStream) -> TokenStream {
+        match self {
+            Self::Postcard => quote!(#protocol::message::Postcard),
+            Self::Json => quote!(#protocol::message::Json),
+            Self::Own(path) => quote!(#path),
+        }
+    }
+
+    /// Makes the compiler refuse a codec whose id is not an application's.
+    fn check(&self, ident: &Ident, runtime: &TokenStream, protocol: &TokenStream) -> Option<TokenStream> {
+        let Self::Own(path) = self else { return None };
+        let codec = quote!(<#ident as #runtime::RemoteMessage>::Codec);
+        Some(quote_spanned! {path.span()=>
+            const _: () = ::core::assert!(
+                <#codec as #protocol::message::PayloadCodec>::ID.is_custom(),
+                "the id of a codec of your own is `CodecId::FIRST_CUSTOM` or greater"
+            );
+        })
     }
 }
 
@@ -222,6 +247,12 @@ mod tests {
             struct Deposit(i64);
         ));
         assert!(text.contains("message::Json ;"), "{text}");
+        let text = expanded(&parse_quote!(
+            #[remote_message(codec = bank::Sealed)]
+            struct Deposit(i64);
+        ));
+        assert!(text.contains("type Codec = bank::Sealed ;"), "{text}");
+        assert!(text.contains("PayloadCodec>::ID.is_custom ()"), "{text}");
     }
 
     #[test]
@@ -230,7 +261,7 @@ mod tests {
             #[remote_message(codec = "yaml")]
             struct Deposit(i64);
         ));
-        assert_eq!(error, "unknown codec `yaml`: a node knows `postcard`, the default, and `json`");
+        assert!(error.starts_with("unknown codec `yaml`: a node knows \"postcard\""), "{error}");
     }
 
     #[test]

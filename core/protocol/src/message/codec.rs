@@ -184,6 +184,17 @@ impl CodecId {
     pub const JSON: Self = Self(2);
     /// The first number for codecs of applications; the smaller ones are ours.
     pub const FIRST_CUSTOM: Self = Self(128);
+
+    /// Whether the number is free for codecs of applications.
+    pub const fn is_custom(self) -> bool {
+        self.0 >= Self::FIRST_CUSTOM.0
+    }
+}
+
+impl From<Codec> for CodecId {
+    fn from(codec: Codec) -> Self {
+        codec.id()
+    }
 }
 
 impl fmt::Display for CodecId {

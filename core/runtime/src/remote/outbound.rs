@@ -6,7 +6,7 @@ use std::sync::Arc;
 use archipelago_protocol::call::{CallError, Queue, UnknownMessage};
 use archipelago_protocol::identity::Generation;
 use archipelago_protocol::link::{Asked, Head, KeyText, Refused, ShardRef, Told};
-use archipelago_protocol::message::{CallChain, Codec, CodecError, CodecId, PayloadCodec, WireId};
+use archipelago_protocol::message::{CallChain, CodecError, CodecId, PayloadCodec, WireId};
 use archipelago_protocol::time::Millis;
 use bytes::{Bytes, BytesMut};
 
@@ -153,7 +153,7 @@ impl<M: RemoteMessage> Outbound for TypedOutbound<M> {
     }
 
     fn take_waiter(&mut self) -> Option<Waiter> {
-        self.caller.take().map(Waiter::caller)
+        self.caller.take().map(Waiter::caller::<M::Codec, _>)
     }
 
     fn is_over(&self) -> bool {
@@ -181,7 +181,7 @@ impl<M: RemoteMessage> Outbound for TypedOutbound<M> {
 pub(crate) struct EncodedOutbound {
     pub(crate) id: WireId,
     pub(crate) name: Box<str>,
-    pub(crate) codec: Codec,
+    pub(crate) codec: CodecId,
     pub(crate) payload: Bytes,
     pub(crate) waiter: Option<Waiter>,
     /// Its call has ended.
@@ -198,7 +198,7 @@ impl Outbound for EncodedOutbound {
     }
 
     fn codec(&self) -> CodecId {
-        self.codec.id()
+        self.codec
     }
 
     fn write(&self, out: &mut BytesMut, limit: usize) -> Result<(), CodecError> {
@@ -362,13 +362,13 @@ fn submit_encoded(
     kind.submit_encoded(target, head, Encoded { id, name, bytes, codec, way_back }, on)
 }
 
-fn forward(waiter: Waiter, codec: Codec, on: &Rc<ArbiterLocal>) -> WayBack {
+fn forward(waiter: Waiter, codec: CodecId, on: &Rc<ArbiterLocal>) -> WayBack {
     let (caller, answer) = answer_channel::<Bytes>();
     let on = Rc::clone(on);
     let env = Arc::clone(on.node().env());
     env.spawn(Box::pin(async move {
         match answer.await.unwrap_or(Err(CallError::Stopped)) {
-            Ok(reply) => waiter.reply(codec.id(), Payload::Small(&reply), on.node()),
+            Ok(reply) => waiter.reply(codec, Payload::Small(&reply), on.node()),
             Err(error) => waiter.fail(error),
         }
     }));

@@ -66,6 +66,47 @@ pub trait PayloadCodec: 'static {
     fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError>;
 }
 
+impl CodecId {
+    /// Writes a payload of a message whose own codec is `C` in the codec with this id.
+    ///
+    /// # Errors
+    ///
+    /// `Unknown`: it is neither `C` nor built in. `Encode`: the value has no form in it.
+    pub fn encode<C: PayloadCodec, T: Serialize + ?Sized>(self, value: &T) -> Result<Vec<u8>, CodecError> {
+        if self == C::ID { C::encode(value) } else { Codec::from_id(self)?.encode(value) }
+    }
+
+    /// Appends a payload of a message whose own codec is `C` to `out`, at most `limit` bytes. On an error `out` is as
+    /// before.
+    ///
+    /// # Errors
+    ///
+    /// As [`encode`](Self::encode). `TooLarge`: it needs more than `limit` bytes.
+    #[inline]
+    pub fn encode_into<C: PayloadCodec, T: Serialize + ?Sized>(
+        self,
+        value: &T,
+        out: &mut BytesMut,
+        limit: usize,
+    ) -> Result<(), CodecError> {
+        if self == C::ID {
+            C::encode_into(value, out, limit)
+        } else {
+            Codec::from_id(self)?.encode_into(value, out, limit)
+        }
+    }
+
+    /// Reads a payload of a message whose own codec is `C`, written in the codec with this id.
+    ///
+    /// # Errors
+    ///
+    /// `Unknown`: it is neither `C` nor built in. `Decode`, `TrailingBytes`: the bytes are not one `T`.
+    #[inline]
+    pub fn decode<C: PayloadCodec, T: DeserializeOwned>(self, bytes: &[u8]) -> Result<T, CodecError> {
+        if self == C::ID { C::decode(bytes) } else { Codec::from_id(self)?.decode(bytes) }
+    }
+}
+
 /// [`Codec::Postcard`] as a type: what messages that say nothing use.
 #[derive(Clone, Copy, Debug)]
 pub struct Postcard;
