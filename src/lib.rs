@@ -44,6 +44,12 @@ pub use archipelago_runtime::{
 pub use builder::{BuildNode, Builder};
 pub use error::Error;
 
+/// How messages become bytes, and what a codec of your own must be: a [`PayloadCodec`](codec::PayloadCodec), which messages name
+/// by `#[remote(.., codec = MyCodec)]`.
+pub mod codec {
+    pub use archipelago_protocol::message::{CodecError, CodecId, Json, PayloadCodec, Postcard};
+}
+
 /// The datacenters as a node sees them, policies that choose among them, and what a control plane of your own must be. Its rules
 /// are the suite `control_plane_conformance` of `archipelago-backend-conformance`.
 pub mod datacenter {

@@ -1,5 +1,7 @@
 //! The same actor twice: plain actix, and virtual.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use archipelago::prelude::*;
 
 /// Adds and answers with the sum.
@@ -49,6 +51,21 @@ impl Handler<Note> for Counter {
 pub(crate) struct Idler {
     noted: u64,
 }
+
+impl Idler {
+    /// How many have gone since the process began.
+    pub(crate) fn gone() -> u64 {
+        GONE.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Idler {
+    fn drop(&mut self) {
+        GONE.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+static GONE: AtomicU64 = AtomicU64::new(0);
 
 impl Actor for Idler {
     type Context = Context<Self>;

@@ -18,13 +18,16 @@ use archipelago::Error;
 #[actix::main]
 async fn main() -> Result<(), Error> {
     if let Some(contestant) = std::env::args().nth(1) {
-        return ratios::alone(&contestant).await;
+        return match contestant.as_str() {
+            "crowd" => crowd::small().await,
+            other => ratios::alone(other).await,
+        };
     }
     let mut short = 0;
     for bar in ratios::same_arbiter().await? {
         short += bar.print();
     }
-    ratios::across_arbiters().await?;
+    ratios::across_arbiters(ratios::ROUNDS).await?;
     for bar in crowd::million().await? {
         short += bar.print();
     }

@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use crate::Bar;
 use crate::actors::{Add, Counter, Note};
 
-const ROUNDS: usize = 15;
+pub(crate) const ROUNDS: usize = 15;
 /// Enough for a profiler, which is slow.
 const ROUNDS_ALONE: usize = 3;
 const IN_FLIGHT: u64 = 64;
@@ -41,8 +41,12 @@ pub(crate) async fn same_arbiter() -> Result<Vec<Bar>, Error> {
     ])
 }
 
-/// One contestant, a few rounds: `ask-plain`, `ask-ref`, `tell-plain` or `tell-ref`; anything else runs none.
+/// One contestant, a few rounds: `ask-plain`, `ask-ref`, `tell-plain`, `tell-ref`, or `across` for all that goes across
+/// arbiters; anything else runs none.
 pub(crate) async fn alone(contestant: &str) -> Result<(), Error> {
+    if contestant == "across" {
+        return across_arbiters(ROUNDS_ALONE).await;
+    }
     let node = Node::builder().on_current_arbiter().actor::<Counter>().start().await?;
     let (plain, virtual_actor) = (Counter::default().start(), node.actor::<Counter>("bench"));
     // Both have come to life, as in the race.
@@ -62,16 +66,18 @@ pub(crate) async fn alone(contestant: &str) -> Result<(), Error> {
 }
 
 /// Caller on the main arbiter, actor on another thread: for information, there is no bar.
-pub(crate) async fn across_arbiters() -> Result<(), Error> {
+pub(crate) async fn across_arbiters(rounds: usize) -> Result<(), Error> {
     let node = Node::builder().actor::<Counter>().start().await?;
     let arbiter = Arbiter::new();
     let plain = Counter::start_in_arbiter(&arbiter.handle(), |_| Counter::default());
     let virtual_actor = node.actor::<Counter>("bench");
-    let mut ratios = Vec::new();
-    for _ in 0..ROUNDS {
-        ratios.push(ask_across(&virtual_actor).await / ask_plain(&plain).await);
+    let (mut asks, mut tells) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        asks.push(ask_across(&virtual_actor).await / ask_plain(&plain).await);
+        tells.push(tell_across(&virtual_actor).await / tell_plain(&plain).await);
     }
-    println!("across arbiters: ask at {:.2} of Addr::send, {IN_FLIGHT} in flight", median(&mut ratios));
+    println!("across arbiters: ask at {:.2} of Addr::send, {IN_FLIGHT} in flight", median(&mut asks));
+    println!("across arbiters: tell at {:.2} of Addr::try_send", median(&mut tells));
     node.stop().await?;
     arbiter.stop();
     Ok(())
@@ -149,6 +155,18 @@ async fn tell_ref(node: &Node, actor: &ActorRef<Counter>) -> Result<f64, Error> 
     })?;
     all_done.collect::<Vec<()>>().await;
     Ok(rate(TELLS, start))
+}
+
+/// The same from the main arbiter, to an actor on another thread.
+async fn tell_across(actor: &ActorRef<Counter>) -> f64 {
+    let start = Instant::now();
+    for n in 0..TELLS {
+        actor.tell(Note(n)).expect("there is room");
+        if n % BURST == BURST - 1 {
+            actor.send(Add(0)).await.expect("the actor answers");
+        }
+    }
+    rate(TELLS, start)
 }
 
 fn rate(count: u64, since: Instant) -> f64 {

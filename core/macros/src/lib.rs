@@ -45,6 +45,8 @@ use syn::{DeriveInput, Error, Result, parse_macro_input};
 ///
 /// - `name = ".."`: the name on the wire, 1 to 200 bytes. By default it is the name of the crate, a dot and the name of
 ///   the type, so moving the type to another module changes nothing. A changed layout needs a new name.
+/// - `codec = ..`: how it and its reply are encoded when they leave their node: `"postcard"`, the default, `"json"`,
+///   or the type of a codec of your own, without quotes: `codec = MyCodec`.
 /// - `read_only`: the handler does not change the actor.
 /// - `always_interleave`: it may run beside other such messages; implies `read_only`. It takes effect in actors with
 ///   `interleave = "read_only"`.

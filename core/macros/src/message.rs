@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::meta::ParseNestedMeta;
 use syn::spanned::Spanned;
-use syn::{DeriveInput, Error, Ident, LitStr, Result, Type};
+use syn::{DeriveInput, Error, Ident, LitStr, Path, Result, Type};
 
 use crate::options::{Root, Seen, placed, read_attributes, text};
 
@@ -15,14 +15,26 @@ pub(crate) struct MessageOptions {
     /// Where generated code finds archipelago.
     pub(crate) root: Root,
     name: Option<LitStr>,
+    codec: CodecOption,
     /// Names of constants of `MessageFlags`.
     flags: Vec<Ident>,
+}
+
+/// How a message is encoded.
+#[derive(Default)]
+enum CodecOption {
+    #[default]
+    Postcard,
+    Json,
+    /// The user's own.
+    Own(Path),
 }
 
 impl MessageOptions {
     /// The options of a message, as the user writes them.
     pub(crate) const KNOWN: &'static [&'static str] = &[
         "name = \"..\"",
+        "codec = ..",
         "read_only",
         "always_interleave",
         "local_only",
@@ -35,6 +47,7 @@ impl MessageOptions {
         let option = seen.next(meta)?;
         match option.as_str() {
             "name" => self.name = Some(checked_name(text(meta)?)?),
+            "codec" => self.codec = CodecOption::read(meta)?,
             "crate" => self.root = Root::read(meta)?,
             flag => {
                 let constant = flag_constant(flag).ok_or_else(|| seen.unknown(meta))?;
@@ -56,7 +69,8 @@ impl MessageOptions {
     pub(crate) fn remote_message_impl(&self, ident: &Ident, reply: Option<&Type>) -> TokenStream {
         let (runtime, protocol) = (self.root.runtime(), self.root.protocol());
         let name = self.name_expression(ident);
-        let flags = &self.flags;
+        let (codec, flags) = (self.codec.type_path(&protocol), &self.flags);
+        let codec_check = self.codec.check(ident, &runtime, &protocol);
         let bounds = reply.map(|reply| {
             let serde = placed(self.root.serde(), reply.span());
             quote_spanned! {reply.span()=>
@@ -68,10 +82,13 @@ impl MessageOptions {
             #[allow(trivial_bounds)]
             impl #runtime::RemoteMessage for #ident #bounds {
                 const NAME: &'static str = #protocol::message::MessageName::new(#name).as_str();
+                type Codec = #codec;
                 const FLAGS: #protocol::message::MessageFlags =
                     #protocol::message::MessageFlags::empty()
                         #(.with(#protocol::message::MessageFlags::#flags))*;
             }
+
+            #codec_check
         }
     }
 
@@ -84,6 +101,48 @@ impl MessageOptions {
                 quote!(::core::concat!(::core::env!("CARGO_PKG_NAME"), ".", #type_name))
             }
         }
+    }
+}
+
+impl CodecOption {
+    /// Reads the value of `codec = ..`: the name of a built-in codec, or the type of another.
+    fn read(meta: &ParseNestedMeta<'_>) -> Result<Self> {
+        let value = meta.value()?;
+        if !value.peek(LitStr) {
+            return Ok(Self::Own(value.parse()?));
+        }
+        let name: LitStr = value.parse()?;
+        match name.value().as_str() {
+            "postcard" => Ok(Self::Postcard),
+            "json" => Ok(Self::Json),
+            other => {
+                let message = format!(
+                    "unknown codec `{other}`: a node knows \"postcard\", the default, and \"json\"; a codec of your \
+                     own is named by its type, without quotes"
+                );
+                Err(Error::new_spanned(name, message))
+            }
+        }
+    }
+
+    fn type_path(&self, protocol: &TokenStream) -> TokenStream {
+        match self {
+            Self::Postcard => quote!(#protocol::message::Postcard),
+            Self::Json => quote!(#protocol::message::Json),
+            Self::Own(path) => quote!(#path),
+        }
+    }
+
+    /// Makes the compiler refuse a codec whose id is not an application's.
+    fn check(&self, ident: &Ident, runtime: &TokenStream, protocol: &TokenStream) -> Option<TokenStream> {
+        let Self::Own(path) = self else { return None };
+        let codec = quote!(<#ident as #runtime::RemoteMessage>::Codec);
+        Some(quote_spanned! {path.span()=>
+            const _: () = ::core::assert!(
+                <#codec as #protocol::message::PayloadCodec>::ID.is_custom(),
+                "the id of a codec of your own is `CodecId::FIRST_CUSTOM` or greater"
+            );
+        })
     }
 }
 
@@ -172,6 +231,37 @@ mod tests {
         ));
         assert!(text.contains(r#"MessageName::new ("bank.v2")"#), "{text}");
         assert!(!text.contains("CARGO_PKG_NAME"), "{text}");
+    }
+
+    #[test]
+    fn a_message_names_its_codec_and_postcard_is_the_default() {
+        let text = expanded(&parse_quote!(
+            struct Deposit(i64);
+        ));
+        assert!(
+            text.contains("type Codec = ::archipelago::__private::protocol::message::Postcard ;"),
+            "{text}"
+        );
+        let text = expanded(&parse_quote!(
+            #[remote_message(codec = "json")]
+            struct Deposit(i64);
+        ));
+        assert!(text.contains("message::Json ;"), "{text}");
+        let text = expanded(&parse_quote!(
+            #[remote_message(codec = bank::Sealed)]
+            struct Deposit(i64);
+        ));
+        assert!(text.contains("type Codec = bank::Sealed ;"), "{text}");
+        assert!(text.contains("PayloadCodec>::ID.is_custom ()"), "{text}");
+    }
+
+    #[test]
+    fn an_unknown_codec_is_refused_with_the_known_ones() {
+        let error = refused(&parse_quote!(
+            #[remote_message(codec = "yaml")]
+            struct Deposit(i64);
+        ));
+        assert!(error.starts_with("unknown codec `yaml`: a node knows \"postcard\""), "{error}");
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod meters;
 mod mutants;
 mod named;
 mod node;
+mod payload;
 mod placement;
 mod ranges;
 mod refs;

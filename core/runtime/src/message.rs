@@ -7,7 +7,7 @@ use std::future::Future;
 use actix::dev::MessageResponse;
 use actix::{Actor, Addr, Context, Handler, Message, MessageResult, ResponseFuture};
 use archipelago_protocol::activation::{DeactivateReason, Interleave};
-use archipelago_protocol::message::{MessageFlags, WireId, wire_id};
+use archipelago_protocol::message::{MessageFlags, PayloadCodec, WireId, wire_id};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
@@ -27,6 +27,8 @@ pub trait RemoteMessage:
     /// The name on the wire: crate name and type name, or what the user chose. Changing it, or the layout of the
     /// type without changing it, breaks compatibility.
     const NAME: &'static str;
+    /// How it is encoded when it leaves its node; its reply is encoded the same way.
+    type Codec: PayloadCodec;
     /// The flags every such message carries.
     const FLAGS: MessageFlags = MessageFlags::empty();
     /// The number that stands for the name on the wire.

@@ -14,7 +14,7 @@ use archipelago_memory::{MemoryNetwork, NetworkSettings, TokioTimer};
 use archipelago_process_tests::{Desk, Note, Notes, node, node_over, settings};
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::{ActorPath, NodeAddress};
-use archipelago_protocol::message::Codec;
+use archipelago_protocol::message::CodecId;
 use archipelago_runtime::{
     Event, InboundMessage, MessageEnvelope, Node, Notice, RemoteMessage, SendRemote, SubscribeInbound,
 };
@@ -67,7 +67,7 @@ fn envelope(from: &Node, to: &Node, path: &str) -> MessageEnvelope {
         target: ActorPath::remote("default", to.address(), path).unwrap(),
         sender: Some(ActorPath::remote("default", from.address(), "/sender").unwrap()),
         type_hint: "anything.v1".to_owned(),
-        codec: Codec::Json,
+        codec: CodecId::JSON,
         payload: "{\"n\":1}".as_bytes().to_vec().into(),
     }
 }
@@ -80,12 +80,14 @@ async fn arrives_as_sent((here, there): (Node, Node)) {
     let mut inbound = listen(&there).await;
     for n in 0..200 {
         let mut envelope = envelope(&here, &there, "/anybody");
+        envelope.codec = CodecId(n);
         envelope.type_hint = format!("anything.v{n}");
         send(&here, envelope).await.unwrap();
     }
     for n in 0..200 {
         let came = inbound.recv().await.unwrap();
         let mut sent = envelope(&here, &there, "/anybody");
+        sent.codec = CodecId(n);
         sent.type_hint = format!("anything.v{n}");
         assert_eq!(came, sent, "as it was sent, and in order");
     }

@@ -14,6 +14,9 @@ struct Nameless;
 #[remote(name = "two", name = "names")]
 struct TwoNames;
 
+#[remote(codec = "xml")]
+struct UnknownCodec;
+
 #[derive(Message, RemoteMessage, serde::Serialize, serde::Deserialize)]
 #[rtype(result = "()")]
 #[remote_message(nome = "typo")]

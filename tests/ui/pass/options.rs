@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use archipelago::Interleave;
+use archipelago::codec::{CodecId, PayloadCodec};
 use archipelago::prelude::*;
 
 use crate::support::builder;
@@ -13,7 +14,7 @@ struct Peek;
 #[remote(suppress_keep_alive)]
 struct Probe;
 
-#[remote(name = "options.local", local_only, read_only)]
+#[remote(name = "options.local", codec = "json", local_only, read_only)]
 struct Local;
 
 #[derive(Default, VirtualActor)]
@@ -92,6 +93,10 @@ fn message_options_become_name_and_flags() {
     assert!(Peek::FLAGS.contains(MessageFlags::READ_ONLY));
     assert_eq!(Probe::FLAGS, MessageFlags::SUPPRESS_KEEP_ALIVE);
     assert_eq!(Local::FLAGS, MessageFlags::IS_LOCAL_ONLY | MessageFlags::READ_ONLY);
+    fn codec_of<M: RemoteMessage>() -> CodecId {
+        M::Codec::ID
+    }
+    assert_eq!((codec_of::<Peek>(), codec_of::<Local>()), (CodecId::POSTCARD, CodecId::JSON));
     assert_eq!(Renamed::NAME, "archipelago.Renamed");
 }
 

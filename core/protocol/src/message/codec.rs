@@ -1,54 +1,19 @@
 //! How messages become bytes.
 //!
-//! The envelope carries a [`CodecId`] and knows no codec, so a new one changes neither the envelope nor the wire format:
-//! implement [`PayloadCodec`] with an id from [`CodecId::FIRST_CUSTOM`] on and use it where the message is encoded and
-//! where its decoder is registered, on every node.
+//! The envelope carries a [`CodecId`] and knows no codec, so a new one changes neither the envelope nor the wire format. Each
+//! type of message names its codec, a [`PayloadCodec`]; [`Codec`] lists the built-in ones for code that has but bytes.
+
+mod payload;
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
 use bytes::BytesMut;
+pub use payload::{Json, PayloadCodec, Postcard};
 use postcard::ser_flavors::Flavor;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
-
-/// Writes and reads payloads; pluggable.
-///
-/// # Every implementation
-///
-/// - *round_trip*: `decode(encode(value))` gives an equal value.
-/// - *whole*: `decode` refuses bytes left over behind the value, or else a truncated header could pass unnoticed.
-/// - *total*: no input makes `decode` or `validate` panic, nor allocate more than a small multiple of its length.
-/// - *stable*: `id` never changes its meaning; another layout is another codec.
-pub trait PayloadCodec {
-    /// The number that stands for this codec in the envelope.
-    fn id(&self) -> CodecId;
-
-    /// Writes `value`.
-    ///
-    /// # Errors
-    ///
-    /// `Encode`: the value has no form in this codec.
-    fn encode<T: Serialize + ?Sized>(&self, value: &T) -> Result<Vec<u8>, CodecError>;
-
-    /// Reads a whole value.
-    ///
-    /// # Errors
-    ///
-    /// `Decode`: the bytes are no `T`. `TrailingBytes`: they are one, and more.
-    fn decode<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, CodecError>;
-
-    /// Checks what can be checked of a payload without knowing its type.
-    ///
-    /// # Errors
-    ///
-    /// `Decode`: no value of any type is written like this.
-    fn validate(&self, bytes: &[u8]) -> Result<(), CodecError> {
-        let _ = bytes;
-        Ok(())
-    }
-}
 
 /// The codecs that every node knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -83,7 +48,7 @@ impl Codec {
         }
     }
 
-    /// Writes `value`; see [`PayloadCodec::encode`].
+    /// Writes `value`.
     ///
     /// # Errors
     ///
@@ -111,18 +76,11 @@ impl Codec {
     ) -> Result<(), CodecError> {
         match self {
             Self::Postcard => append_postcard(value, out, limit),
-            Self::Json => {
-                let bytes = self.encode(value)?;
-                if bytes.len() > limit {
-                    return Err(CodecError::TooLarge { limit });
-                }
-                out.extend_from_slice(&bytes);
-                Ok(())
-            }
+            Self::Json => Json::encode_into(value, out, limit),
         }
     }
 
-    /// Reads a whole value; see [`PayloadCodec::decode`].
+    /// Reads a whole value.
     ///
     /// # Errors
     ///
@@ -214,24 +172,6 @@ fn validate_json(bytes: &[u8]) -> Result<(), CodecError> {
     decode_json::<IgnoredAny>(text.as_bytes()).map(|_| ())
 }
 
-impl PayloadCodec for Codec {
-    fn id(&self) -> CodecId {
-        Self::id(*self)
-    }
-
-    fn encode<T: Serialize + ?Sized>(&self, value: &T) -> Result<Vec<u8>, CodecError> {
-        Self::encode(*self, value)
-    }
-
-    fn decode<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, CodecError> {
-        Self::decode(*self, bytes)
-    }
-
-    fn validate(&self, bytes: &[u8]) -> Result<(), CodecError> {
-        Self::validate(*self, bytes)
-    }
-}
-
 /// The number of a codec in the envelope.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -244,6 +184,17 @@ impl CodecId {
     pub const JSON: Self = Self(2);
     /// The first number for codecs of applications; the smaller ones are ours.
     pub const FIRST_CUSTOM: Self = Self(128);
+
+    /// Whether the number is free for codecs of applications.
+    pub const fn is_custom(self) -> bool {
+        self.0 >= Self::FIRST_CUSTOM.0
+    }
+}
+
+impl From<Codec> for CodecId {
+    fn from(codec: Codec) -> Self {
+        codec.id()
+    }
 }
 
 impl fmt::Display for CodecId {

@@ -19,7 +19,7 @@ mod wire;
 mod wire_id;
 
 pub use call_chain::CallChain;
-pub use codec::{Codec, CodecError, CodecId, PayloadCodec};
+pub use codec::{Codec, CodecError, CodecId, Json, PayloadCodec, Postcard};
 pub use envelope::Envelope;
 pub use error::{EnvelopeError, EnvelopePart};
 pub use extensions::Extensions;

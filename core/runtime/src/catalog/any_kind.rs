@@ -6,7 +6,7 @@ use std::rc::Rc;
 use archipelago_protocol::activation::DeactivateReason;
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::handoff::CarriedState;
-use archipelago_protocol::message::{Codec, MessageFlags, WireId};
+use archipelago_protocol::message::{CodecId, MessageFlags, WireId};
 use archipelago_protocol::time::Millis;
 
 use super::job::{JobHead, WayBack};
@@ -100,6 +100,6 @@ pub(crate) struct Encoded<'a> {
     pub(crate) id: WireId,
     pub(crate) name: &'a str,
     pub(crate) bytes: &'a [u8],
-    pub(crate) codec: Codec,
+    pub(crate) codec: CodecId,
     pub(crate) way_back: WayBack,
 }

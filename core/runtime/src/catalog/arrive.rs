@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::link::Head;
-use archipelago_protocol::message::Codec;
 use archipelago_protocol::time::Millis;
 use tokio::sync::oneshot;
 
@@ -72,15 +71,13 @@ impl<A: VirtualActor> KindCatalog<A> {
         if !arrived.may_enter(head.shard, taken, on) {
             return Ok(());
         }
-        let (decode, name, codec) = (entry.decoder(), entry.name, Codec::from_id(head.codec));
+        let (decode, name, codec) = (entry.decoder(), entry.name, head.codec);
         let job = job_head((&head, on.coarse()), arrived.call.is_some(), entry);
         let mut way_back = WayBack::Lane(arrived.way_back());
         let (done, decoded) = oneshot::channel();
         let node = Arc::clone(on.node());
         let work = move || {
-            let result = codec
-                .map_err(unreadable)
-                .and_then(|codec| decoding(&node, || decode(job, &payload, codec, &mut way_back, None)));
+            let result = decoding(&node, || decode(job, &payload, codec, &mut way_back, None));
             // Nobody waits if the node has stopped.
             drop(done.send((result, way_back)));
         };
@@ -180,8 +177,7 @@ impl<A: VirtualActor> KindCatalog<A> {
         way_back: &mut WayBack,
         on: &Rc<ArbiterLocal>,
     ) -> Result<super::Queued<A>, CallError> {
-        let codec = Codec::from_id(head.codec).map_err(unreadable)?;
-        let head = job_head((head, now), asks, entry);
+        let (codec, head) = (head.codec, job_head((head, now), asks, entry));
         decoding(on.node(), || entry.decode(head, payload, codec, way_back, self.kept_job()))
     }
 }

@@ -8,7 +8,7 @@ use std::task::{Context as TaskContext, Poll, ready};
 use actix::Context;
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::CorrelationId;
-use archipelago_protocol::message::{Codec, MessageFlags, WireId};
+use archipelago_protocol::message::{CodecId, MessageFlags, PayloadCodec, WireId};
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 use serde::Serialize;
@@ -82,7 +82,7 @@ pub(crate) enum Unsent {
         /// The number of its name.
         id: WireId,
         /// How it is encoded.
-        codec: Codec,
+        codec: CodecId,
         /// The message.
         payload: Bytes,
     },
@@ -120,9 +120,9 @@ pub(crate) enum ReplyTo<R> {
     /// A caller on this node, as it is.
     Caller(AnswerSender<R>),
     /// A caller who wants it encoded.
-    Encoded(AnswerSender<Bytes>, Codec),
+    Encoded(AnswerSender<Bytes>, CodecId),
     /// A caller on another node.
-    Lane(LaneWay, Codec),
+    Lane(LaneWay, CodecId),
 }
 
 /// Where the reply to an encoded message goes.
@@ -137,7 +137,7 @@ pub(crate) enum WayBack {
 
 impl WayBack {
     /// Takes the way for replies of type `R`, encoded with `codec`.
-    pub(crate) fn take<R>(&mut self, codec: Codec) -> ReplyTo<R> {
+    pub(crate) fn take<R>(&mut self, codec: CodecId) -> ReplyTo<R> {
         match std::mem::replace(self, Self::Nobody) {
             Self::Nobody => ReplyTo::Nobody,
             Self::Caller(caller) => ReplyTo::Encoded(caller, codec),
@@ -251,12 +251,12 @@ impl<A: VirtualActor, M: AcceptedBy<A>> JobBody<A> for TypedJob<M> {
             }
             ReplyTo::Encoded(caller, codec) => {
                 let waiter = Some(Waiter::of_bytes(caller));
-                let payload = codec.encode(&message).ok()?.into();
+                let payload = codec.encode::<M::Codec, M>(&message).ok()?.into();
                 let body = EncodedOutbound { id, name: M::NAME.into(), codec, payload, waiter, ended: false };
                 Some(Unsent::Ours(origin.parcel(body)))
             }
             ReplyTo::Lane(way, codec) => {
-                let payload = codec.encode(&message).ok()?.into();
+                let payload = codec.encode::<M::Codec, M>(&message).ok()?.into();
                 Some(Unsent::OfLane { way, id, codec, payload })
             }
         }
@@ -275,7 +275,7 @@ impl<M: RemoteMessage> Reply for TypedJob<M> {
     fn release(&mut self, on: &ArbiterLocal) -> Option<NearSender> {
         match std::mem::replace(&mut self.reply_to, ReplyTo::Nobody) {
             ReplyTo::Caller(AnswerSender::Near(caller)) => return Some(caller),
-            other => other.send(self.take_reply(), on),
+            other => other.send::<M::Codec>(self.take_reply(), on),
         }
         None
     }
@@ -287,7 +287,7 @@ impl<M: RemoteMessage> Reply for TypedJob<M> {
     }
 
     fn fail(&mut self, error: CallError, on: &ArbiterLocal) {
-        std::mem::replace(&mut self.reply_to, ReplyTo::Nobody).send(Err(error), on);
+        std::mem::replace(&mut self.reply_to, ReplyTo::Nobody).send::<M::Codec>(Err(error), on);
     }
 
     fn is_abandoned(&self, on: &ArbiterLocal) -> bool {
@@ -310,17 +310,17 @@ impl<M: RemoteMessage> Reply for TypedJob<M> {
 }
 
 impl<R: Serialize + Send + 'static> ReplyTo<R> {
-    /// A caller who has gone meanwhile is no error.
-    fn send(self, reply: Answer<R>, on: &ArbiterLocal) {
+    /// Sends the reply to a message whose own codec is `C`. A caller who has gone meanwhile is no error.
+    fn send<C: PayloadCodec>(self, reply: Answer<R>, on: &ArbiterLocal) {
         match self {
             Self::Nobody => {}
             Self::Caller(caller) => caller.send(reply),
             Self::Encoded(caller, codec) => caller.send(reply.and_then(|reply| {
-                let bytes = codec.encode(&reply).map(Bytes::from);
+                let bytes = codec.encode::<C, R>(&reply).map(Bytes::from);
                 bytes.map_err(|error| CallError::Codec { reason: error.to_string().into(), started: true })
             })),
             Self::Lane(lane, codec) => match reply {
-                Ok(reply) => lane.reply(codec, reply, on),
+                Ok(reply) => lane.reply::<C, R>(codec, reply, on),
                 Err(error) => lane.fail(error, on),
             },
         }

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::message::{Codec, MessageFlags, WireId};
+use archipelago_protocol::message::{CodecId, MessageFlags, WireId};
 
 use super::job::{Job, JobHead, Queued, TypedJob, WayBack};
 use crate::message::{AcceptedBy, VirtualActor};
 use crate::node::MessageEntry;
+use crate::payload::read;
 
 /// The messages of one kind. `#[derive(VirtualActor)]` fills it.
 pub struct MessageTable<A: VirtualActor> {
@@ -29,7 +30,7 @@ pub(crate) struct Entry<A: VirtualActor> {
 }
 
 pub(super) type DecodeJob<A> =
-    fn(JobHead, &[u8], Codec, &mut WayBack, Option<Queued<A>>) -> Result<Queued<A>, CallError>;
+    fn(JobHead, &[u8], CodecId, &mut WayBack, Option<Queued<A>>) -> Result<Queued<A>, CallError>;
 type UnwrapJob<A> = fn(Box<dyn Any + Send>) -> Option<Queued<A>>;
 
 impl<A: VirtualActor> MessageTable<A> {
@@ -83,7 +84,7 @@ impl<A: VirtualActor> Entry<A> {
         &self,
         head: JobHead,
         bytes: &[u8],
-        codec: Codec,
+        codec: CodecId,
         way_back: &mut WayBack,
         kept: Option<Queued<A>>,
     ) -> Result<Queued<A>, CallError> {
@@ -104,7 +105,7 @@ impl<A: VirtualActor> Entry<A> {
 fn decode<A, M>(
     head: JobHead,
     bytes: &[u8],
-    codec: Codec,
+    codec: CodecId,
     way_back: &mut WayBack,
     kept: Option<Queued<A>>,
 ) -> Result<Queued<A>, CallError>
@@ -112,7 +113,7 @@ where
     M: AcceptedBy<A>,
     A: VirtualActor,
 {
-    let message: M = codec.decode(bytes).map_err(|error| CallError::Codec {
+    let message: M = read::<M::Codec, M>(codec, bytes).map_err(|error| CallError::Codec {
         reason: format!("{}: {error}", M::NAME).into(),
         started: false,
     })?;

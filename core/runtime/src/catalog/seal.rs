@@ -72,7 +72,7 @@ impl<A: VirtualActor> KindCatalog<A> {
                 let head = Head {
                     ttl: (deadline < Millis::MAX).then(|| deadline.since(on.now())),
                     flags: job.head.flags,
-                    codec: codec.id(),
+                    codec,
                     shard,
                     message,
                     generation: self.generation(slot.hash),

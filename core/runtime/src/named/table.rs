@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use archipelago_protocol::call::{CallError, UnknownMessage};
 use archipelago_protocol::identity::ActorPath;
-use archipelago_protocol::message::{Codec, Envelope, MessageFlags, WireId};
+use archipelago_protocol::message::{CodecId, Envelope, MessageFlags, WireId};
 use archipelago_protocol::time::Millis;
 
 use super::job::Body;
@@ -16,6 +16,7 @@ use crate::arbiter::ArbiterLocal;
 use crate::call::CallScope;
 use crate::env::COARSE_LAG;
 use crate::message::{AcceptedBy, NamedActor, RemoteMessage};
+use crate::payload;
 use crate::refs::decoding;
 use crate::remote::LaneWay;
 
@@ -92,21 +93,23 @@ where
     }
 }
 
-fn read<M: RemoteMessage>(arrival: &Arrival, on: &Rc<ArbiterLocal>) -> Result<(M, Codec), CallError> {
+fn read<M: RemoteMessage>(arrival: &Arrival, on: &Rc<ArbiterLocal>) -> Result<(M, CodecId), CallError> {
     let Arrival { envelope, .. } = arrival;
     on.may_enter(!envelope.chain.is_empty())?;
     if (envelope.flags | M::FLAGS).contains(MessageFlags::IS_LOCAL_ONLY) {
         return Err(CallError::NotLocal);
     }
-    let unreadable =
-        |error: &dyn fmt::Display| CallError::Codec { reason: error.to_string().into(), started: false };
-    let codec = Codec::from_id(envelope.codec).map_err(|error| unreadable(&error))?;
-    let message = decoding(on.node(), || codec.decode(&envelope.payload));
-    Ok((message.map_err(|error| unreadable(&format_args!("{}: {error}", M::NAME)))?, codec))
+    let codec = envelope.codec;
+    let message = decoding(on.node(), || payload::read::<M::Codec, M>(codec, &envelope.payload));
+    let message = message.map_err(|error| CallError::Codec {
+        reason: format!("{}: {error}", M::NAME).into(),
+        started: false,
+    })?;
+    Ok((message, codec))
 }
 
 /// Puts a message through the door; its reply goes back over the connection it came by.
-fn take<A, M>(door: &Arc<Door<A>>, message: M, codec: Codec, arrival: Arrival, on: &Rc<ArbiterLocal>)
+fn take<A, M>(door: &Arc<Door<A>>, message: M, codec: CodecId, arrival: Arrival, on: &Rc<ArbiterLocal>)
 where
     A: NamedActor,
     M: AcceptedBy<A>,
@@ -128,7 +131,7 @@ fn ask<A, M>(
     door: &Arc<Door<A>>,
     message: M,
     head: NamedHead,
-    (codec, way_back): (Codec, LaneWay),
+    (codec, way_back): (CodecId, LaneWay),
     on: &Rc<ArbiterLocal>,
 ) where
     A: NamedActor,
@@ -144,7 +147,7 @@ fn ask<A, M>(
         let answer = Begun::answer(begins).await;
         local.named_calls().close(lane, call, &ticket);
         match answer {
-            Ok(reply) => way_back.reply(codec, reply, &local),
+            Ok(reply) => way_back.reply::<M::Codec, _>(codec, reply, &local),
             Err(error) => way_back.fail(error, &local),
         }
         local.job_over();

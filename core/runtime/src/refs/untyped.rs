@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::ActorId;
-use archipelago_protocol::message::{Codec, MessageFlags, wire_id};
+use archipelago_protocol::message::{CodecId, MessageFlags, wire_id};
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
@@ -37,7 +37,14 @@ impl UntypedRef {
     }
 
     /// Asks with an encoded message; the reply comes back encoded the same way.
-    pub fn send_encoded(&self, message: &str, codec: Codec, payload: impl Into<Bytes>) -> Call<Bytes> {
+    ///
+    /// `codec` is a [`Codec`](archipelago_protocol::message::Codec), or the id of one of your own.
+    pub fn send_encoded(
+        &self,
+        message: &str,
+        codec: impl Into<CodecId>,
+        payload: impl Into<Bytes>,
+    ) -> Call<Bytes> {
         self.send_encoded_with(message, codec, payload, CallOptions::default())
     }
 
@@ -45,11 +52,11 @@ impl UntypedRef {
     pub fn send_encoded_with(
         &self,
         message: &str,
-        codec: Codec,
+        codec: impl Into<CodecId>,
         payload: impl Into<Bytes>,
         options: CallOptions,
     ) -> Call<Bytes> {
-        let job = EncodedMessage { name: message.to_owned(), codec, payload: payload.into() };
+        let job = EncodedMessage { name: message.to_owned(), codec: codec.into(), payload: payload.into() };
         ask(&self.binding, MessageFlags::empty(), options, job)
     }
 
@@ -61,7 +68,7 @@ impl UntypedRef {
     pub fn tell_encoded(
         &self,
         message: &str,
-        codec: Codec,
+        codec: impl Into<CodecId>,
         payload: impl Into<Bytes>,
     ) -> Result<(), CallError> {
         self.tell_encoded_with(message, codec, payload, CallOptions::default())
@@ -76,11 +83,11 @@ impl UntypedRef {
     pub fn tell_encoded_with(
         &self,
         message: &str,
-        codec: Codec,
+        codec: impl Into<CodecId>,
         payload: impl Into<Bytes>,
         options: CallOptions,
     ) -> Result<(), CallError> {
-        let job = EncodedMessage { name: message.to_owned(), codec, payload: payload.into() };
+        let job = EncodedMessage { name: message.to_owned(), codec: codec.into(), payload: payload.into() };
         tell(&self.binding, MessageFlags::empty(), options, job)
     }
 
@@ -126,7 +133,7 @@ impl UntypedRef {
 
 struct EncodedMessage {
     name: String,
-    codec: Codec,
+    codec: CodecId,
     payload: Bytes,
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::CorrelationId;
 use archipelago_protocol::link::{Came, Frame, Head, Refused, ShardRef};
-use archipelago_protocol::message::{Codec, CodecError};
+use archipelago_protocol::message::{CodecError, CodecId, PayloadCodec};
 use archipelago_protocol::route::Verdict;
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
@@ -363,21 +363,26 @@ impl LaneWay {
         Some((self.lane(on)?, self.held.incoming()))
     }
 
-    /// Sends the reply.
-    pub(crate) fn reply<R: Serialize + Send + 'static>(self, codec: Codec, reply: R, on: &ArbiterLocal) {
+    /// Sends the reply to a message whose own codec is `C`.
+    pub(crate) fn reply<C: PayloadCodec, R: Serialize + Send + 'static>(
+        self,
+        codec: CodecId,
+        reply: R,
+        on: &ArbiterLocal,
+    ) {
         let (Some(call), Some(lane)) = (self.call, self.lane(on)) else { return };
         if !lane.inbound().borrow_mut().close(call) {
             return;
         }
         let limit = lane.frame_limit();
         let written = lane.answer::<ReplyError>(self.held.incoming(), |out| {
-            Frame::encode_reply_head(out, call, codec.id());
-            codec.encode_into(&reply, out, limit).map_err(ReplyError::Codec)
+            Frame::encode_reply_head(out, call, codec);
+            codec.encode_into::<C, R>(&reply, out, limit).map_err(ReplyError::Codec)
         });
         match written {
             Ok(()) => {}
             Err(ReplyError::Codec(CodecError::TooLarge { .. }) | ReplyError::TooLong) => {
-                large::send_reply(self.held, lane, call, codec, reply, on);
+                large::send_reply::<C, R>(self.held, lane, call, codec, reply, on);
             }
             Err(ReplyError::Codec(error)) => {
                 let error = CallError::Codec { reason: error.to_string().into(), started: true };

@@ -104,7 +104,7 @@ impl ArbiterLocal {
             message: wire_id(&type_hint),
             type_hint: TypeHint::new(&type_hint).ok(),
             flags: MessageFlags::empty(),
-            codec: codec.id(),
+            codec,
             trace: None,
             chain: CallChain::empty(),
             extensions: Extensions::new(),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use actix::{Context, Handler, Message, Recipient};
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::ActorPath;
-use archipelago_protocol::message::{Codec, Envelope, Target, TypeHint};
+use archipelago_protocol::message::{CodecId, Envelope, Target, TypeHint};
 use bytes::Bytes;
 
 use super::incoming::Held;
@@ -28,8 +28,8 @@ pub struct MessageEnvelope {
     pub sender: Option<ActorPath>,
     /// The name of the message's type.
     pub type_hint: String,
-    /// How the payload is encoded.
-    pub codec: Codec,
+    /// How the payload is encoded: by a built-in codec, or by one of your own.
+    pub codec: CodecId,
     /// The encoded message.
     pub payload: Bytes,
 }
@@ -153,13 +153,12 @@ fn plain(envelope: &Envelope) -> Option<MessageEnvelope> {
         Target::Actor(_) => None,
     };
     let type_hint = envelope.type_hint.as_ref().map(|hint| hint.as_str().to_owned());
-    let codec = Codec::from_id(envelope.codec).ok()?;
     envelope.correlation().is_none().then_some(())?;
     Some(MessageEnvelope {
         target: path(envelope.target()?)?,
         sender: envelope.sender().and_then(path),
         type_hint: type_hint.unwrap_or_else(|| envelope.message.to_string()),
-        codec,
+        codec: envelope.codec,
         payload: envelope.payload.clone(),
     })
 }

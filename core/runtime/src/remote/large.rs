@@ -15,7 +15,7 @@ use archipelago_protocol::call::CallError;
 use archipelago_protocol::contract::{SendStream, Streams, TransportError};
 use archipelago_protocol::identity::CorrelationId;
 use archipelago_protocol::link::{Asked, Frame, Told};
-use archipelago_protocol::message::{Codec, CodecError};
+use archipelago_protocol::message::{CodecError, CodecId, PayloadCodec};
 use archipelago_protocol::time::Millis;
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Serialize;
@@ -233,12 +233,12 @@ async fn encode(
     }
 }
 
-/// Sends a reply that is too large for a frame.
-pub(super) fn send_reply<R: Serialize + Send + 'static>(
+/// Sends a reply that is too large for a frame, to a message whose own codec is `C`.
+pub(super) fn send_reply<C: PayloadCodec, R: Serialize + Send + 'static>(
     held: Held,
     lane: Rc<Lane>,
     call: CorrelationId,
-    codec: Codec,
+    codec: CodecId,
     reply: R,
     on: &ArbiterLocal,
 ) {
@@ -247,8 +247,8 @@ pub(super) fn send_reply<R: Serialize + Send + 'static>(
     let largest = node.settings().remote.largest;
     env.spawn(Box::pin(async move {
         let mut frame = BytesMut::new();
-        Frame::encode_reply_head(&mut frame, call, codec.id());
-        let write: WriteElsewhere = Box::new(move |out, limit| codec.encode_into(&reply, out, limit));
+        Frame::encode_reply_head(&mut frame, call, codec);
+        let write: WriteElsewhere = Box::new(move |out, limit| codec.encode_into::<C, R>(&reply, out, limit));
         let sent = match encode(node.env(), frame, write, largest).await {
             Ok(frame) => send_if_connected(&lane, &held, frame).await,
             Err(error) => Err(error),

@@ -6,7 +6,7 @@ use archipelago_protocol::call::CallError;
 use archipelago_protocol::hash::stable_hash_parts;
 use archipelago_protocol::identity::{ActorPath, CorrelationId};
 use archipelago_protocol::link::Unsent;
-use archipelago_protocol::message::{CallChain, Codec, Envelope, Extensions, Leg, Target, TypeHint, wire_id};
+use archipelago_protocol::message::{CallChain, Envelope, Extensions, Leg, Target, TypeHint, wire_id};
 use archipelago_protocol::placement::ShardCount;
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
@@ -55,15 +55,13 @@ impl Letter {
             Unsent::Ask { frame, waiter, deadline, .. } => (frame, Some(waiter), deadline),
             Unsent::Tell { frame, told } => (frame, None, told + tell_ttl),
         };
-        let envelope = Envelope::decode(&frame.slice(1..)).ok();
-        let read = envelope.and_then(|envelope| Codec::from_id(envelope.codec).ok().zip(Some(envelope)));
-        let Some((codec, Envelope { leg, message: id, type_hint, flags, trace, chain, payload, .. })) = read
-        else {
+        let Ok(envelope) = Envelope::decode(&frame.slice(1..)) else {
             if let Some(waiter) = waiter {
                 waiter.fail(CallError::NoRoute { reason: "the connection was lost".into() });
             }
             return None;
         };
+        let Envelope { leg, message: id, type_hint, flags, codec, trace, chain, payload, .. } = envelope;
         let (Some(Target::Path(to)), sender) = (leg.target().cloned(), leg.sender().cloned()) else {
             return None;
         };
@@ -99,7 +97,7 @@ impl Letter {
             message: self.body.id(),
             type_hint: TypeHint::new(self.body.name()).ok(),
             flags: self.head.flags,
-            codec: self.body.codec().id(),
+            codec: self.body.codec(),
             trace: scope.and_then(|scope| scope.trace),
             chain: scope.map_or(CallChain::empty(), |scope| scope.chain),
             extensions: Extensions::new(),

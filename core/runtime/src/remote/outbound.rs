@@ -6,7 +6,7 @@ use std::sync::Arc;
 use archipelago_protocol::call::{CallError, Queue, UnknownMessage};
 use archipelago_protocol::identity::Generation;
 use archipelago_protocol::link::{Asked, Head, KeyText, Refused, ShardRef, Told};
-use archipelago_protocol::message::{CallChain, Codec, CodecError, WireId};
+use archipelago_protocol::message::{CallChain, CodecError, CodecId, PayloadCodec, WireId};
 use archipelago_protocol::time::Millis;
 use bytes::{Bytes, BytesMut};
 
@@ -63,7 +63,7 @@ pub(crate) trait Outbound {
     /// The message's name.
     fn name(&self) -> &str;
     /// How it is encoded.
-    fn codec(&self) -> Codec;
+    fn codec(&self) -> CodecId;
     /// Appends the encoded message, unless it is longer than `limit`.
     fn write(&self, out: &mut BytesMut, limit: usize) -> Result<(), CodecError>;
     /// Encodes the message off the arbiter: it is large.
@@ -133,13 +133,13 @@ impl<M: RemoteMessage> Outbound for TypedOutbound<M> {
         M::NAME
     }
 
-    fn codec(&self) -> Codec {
-        Codec::Postcard
+    fn codec(&self) -> CodecId {
+        M::Codec::ID
     }
 
     fn write(&self, out: &mut BytesMut, limit: usize) -> Result<(), CodecError> {
         match &self.message {
-            Some(message) => Codec::Postcard.encode_into(message, out, limit),
+            Some(message) => M::Codec::encode_into(message, out, limit),
             None => Ok(()),
         }
     }
@@ -147,13 +147,13 @@ impl<M: RemoteMessage> Outbound for TypedOutbound<M> {
     fn write_elsewhere(&mut self) -> WriteElsewhere {
         let message = self.message.take();
         Box::new(move |out, limit| match message {
-            Some(message) => Codec::Postcard.encode_into(&message, out, limit),
+            Some(message) => M::Codec::encode_into(&message, out, limit),
             None => Ok(()),
         })
     }
 
     fn take_waiter(&mut self) -> Option<Waiter> {
-        self.caller.take().map(Waiter::caller)
+        self.caller.take().map(Waiter::caller::<M::Codec, _>)
     }
 
     fn is_over(&self) -> bool {
@@ -181,7 +181,7 @@ impl<M: RemoteMessage> Outbound for TypedOutbound<M> {
 pub(crate) struct EncodedOutbound {
     pub(crate) id: WireId,
     pub(crate) name: Box<str>,
-    pub(crate) codec: Codec,
+    pub(crate) codec: CodecId,
     pub(crate) payload: Bytes,
     pub(crate) waiter: Option<Waiter>,
     /// Its call has ended.
@@ -197,7 +197,7 @@ impl Outbound for EncodedOutbound {
         &self.name
     }
 
-    fn codec(&self) -> Codec {
+    fn codec(&self) -> CodecId {
         self.codec
     }
 
@@ -314,7 +314,7 @@ pub(super) fn frame_head<'a, B: Outbound + ?Sized>(
     Ok(Head {
         ttl,
         flags: head.flags,
-        codec: body.codec().id(),
+        codec: body.codec(),
         shard: way.shard,
         message,
         generation: way.generation,
@@ -362,13 +362,13 @@ fn submit_encoded(
     kind.submit_encoded(target, head, Encoded { id, name, bytes, codec, way_back }, on)
 }
 
-fn forward(waiter: Waiter, codec: Codec, on: &Rc<ArbiterLocal>) -> WayBack {
+fn forward(waiter: Waiter, codec: CodecId, on: &Rc<ArbiterLocal>) -> WayBack {
     let (caller, answer) = answer_channel::<Bytes>();
     let on = Rc::clone(on);
     let env = Arc::clone(on.node().env());
     env.spawn(Box::pin(async move {
         match answer.await.unwrap_or(Err(CallError::Stopped)) {
-            Ok(reply) => waiter.reply(codec.id(), Payload::Small(&reply), on.node()),
+            Ok(reply) => waiter.reply(codec, Payload::Small(&reply), on.node()),
             Err(error) => waiter.fail(error),
         }
     }));

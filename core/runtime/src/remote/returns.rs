@@ -9,7 +9,7 @@ use archipelago_protocol::call::CallError;
 use archipelago_protocol::handoff::HostEvent;
 use archipelago_protocol::identity::{CorrelationId, Generation};
 use archipelago_protocol::link::{Drained, Frame, Head, Hint, ReturnReason, Returned, ShardRef, Unsent};
-use archipelago_protocol::message::{Codec, MessageFlags};
+use archipelago_protocol::message::MessageFlags;
 use archipelago_protocol::route::{LaneId, Refusals, RouteEvent, Verdict};
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
@@ -165,11 +165,10 @@ impl ArbiterLocal {
         let actor = self.node().namespace().actor_id_of(kind.kind(), head.key.as_str());
         let actor = actor.map_err(|_| meaning("another key"))?;
         let target = Target { hash: actor.stable_hash(), id: actor };
-        let codec = Codec::from_id(head.codec).map_err(|_| meaning("another codec"))?;
         let job = head_again(head, asks, deadline);
         let expires = self.expires(&job);
         let (name, ended) = (name.into(), asks && waiter.is_none());
-        let body = EncodedOutbound { id, name, codec, payload, waiter, ended };
+        let body = EncodedOutbound { id, name, codec: head.codec, payload, waiter, ended };
         Ok(Box::new(Parcel { shard, target, head: job, expires, stay: None, body }))
     }
 

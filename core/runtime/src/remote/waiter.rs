@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::message::{Codec, CodecId};
+use archipelago_protocol::message::{CodecId, PayloadCodec};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
 use crate::call::{AnswerSender, Delivery, NearSender, boxed};
 use crate::node::NodeShared;
+use crate::payload::read;
 use crate::refs::decoding;
 
 /// Whoever waits for the answer to a call. Nothing is allocated for the usual one, a caller on the lane's own thread.
@@ -42,11 +43,13 @@ pub(crate) enum Payload<'a> {
 }
 
 impl Waiter {
-    /// The caller who waits for a reply of type `R`.
-    pub(crate) fn caller<R: DeserializeOwned + Send + 'static>(caller: AnswerSender<R>) -> Self {
+    /// The caller who waits for a reply of type `R` to a message whose own codec is `C`.
+    pub(crate) fn caller<C: PayloadCodec, R: DeserializeOwned + Send + 'static>(
+        caller: AnswerSender<R>,
+    ) -> Self {
         match caller {
-            AnswerSender::Near(caller) => Self::Near(caller, deliver::<R>),
-            AnswerSender::Far(_) => Self::Other(Box::new(FarWaiter(caller))),
+            AnswerSender::Near(caller) => Self::Near(caller, deliver::<C, R>),
+            AnswerSender::Far(_) => Self::Other(Box::new(FarWaiter { caller, decode: decode::<C, R> })),
         }
     }
 
@@ -99,29 +102,33 @@ impl Payload<'_> {
 }
 
 /// A caller on another thread.
-struct FarWaiter<R>(AnswerSender<R>);
+struct FarWaiter<R> {
+    caller: AnswerSender<R>,
+    decode: fn(CodecId, &[u8]) -> Result<R, CallError>,
+}
 
 impl<R: DeserializeOwned + Send + 'static> Waiting for FarWaiter<R> {
     fn reply(self: Box<Self>, codec: CodecId, payload: Payload<'_>, node: &Arc<NodeShared>) {
+        let Self { caller, decode } = *self;
         match payload {
             Payload::Small(bytes) => {
                 let reply = decoding(node, || decode(codec, bytes));
-                self.0.send(reply);
+                caller.send(reply);
             }
             Payload::Large(bytes) => elsewhere(
                 node,
                 move || decode(codec, &bytes),
-                |reply| self.0.send(reply.unwrap_or(Err(CallError::NoReply))),
+                |reply| caller.send(reply.unwrap_or(Err(CallError::NoReply))),
             ),
         }
     }
 
     fn fail(self: Box<Self>, error: CallError) {
-        self.0.send(Err(error));
+        self.caller.send(Err(error));
     }
 
     fn is_abandoned(&self) -> bool {
-        self.0.is_closed()
+        self.caller.is_closed()
     }
 }
 
@@ -157,14 +164,14 @@ fn elsewhere<T: Send + 'static>(
     }));
 }
 
-fn deliver<R: DeserializeOwned + Send + 'static>(codec: CodecId, bytes: &[u8]) -> Delivery {
-    match decode::<R>(codec, bytes) {
+fn deliver<C: PayloadCodec, R: DeserializeOwned + Send + 'static>(codec: CodecId, bytes: &[u8]) -> Delivery {
+    match decode::<C, R>(codec, bytes) {
         Err(error) => Delivery::Failed(error),
         reply => Delivery::Boxed(boxed(reply)),
     }
 }
 
-fn decode<R: DeserializeOwned>(codec: CodecId, bytes: &[u8]) -> Result<R, CallError> {
-    let decoded = Codec::from_id(codec).and_then(|codec| codec.decode(bytes));
-    decoded.map_err(|error| CallError::Codec { reason: error.to_string().into(), started: true })
+fn decode<C: PayloadCodec, R: DeserializeOwned>(codec: CodecId, bytes: &[u8]) -> Result<R, CallError> {
+    read::<C, R>(codec, bytes)
+        .map_err(|error| CallError::Codec { reason: error.to_string().into(), started: true })
 }

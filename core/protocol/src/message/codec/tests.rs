@@ -81,18 +81,16 @@ fn a_length_that_lies_allocates_nothing() {
 struct Debugging;
 
 impl PayloadCodec for Debugging {
-    fn id(&self) -> CodecId {
-        CodecId::FIRST_CUSTOM
-    }
+    const ID: CodecId = CodecId::FIRST_CUSTOM;
 
-    fn encode<T: Serialize + ?Sized>(&self, value: &T) -> Result<Vec<u8>, CodecError> {
+    fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, CodecError> {
         Ok([b"debug ", &Codec::Json.encode(value)?[..]].concat())
     }
 
-    fn decode<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, CodecError> {
+    fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
         let json = bytes
             .strip_prefix(b"debug ")
-            .ok_or_else(|| CodecError::Decode { codec: self.id(), reason: "no prefix".into() })?;
+            .ok_or_else(|| CodecError::Decode { codec: Self::ID, reason: "no prefix".into() })?;
         Codec::Json.decode(json)
     }
 }
@@ -100,14 +98,27 @@ impl PayloadCodec for Debugging {
 /// Proves: R103, R480
 #[test]
 fn code_written_for_any_codec_works_with_a_third_one() {
-    fn round_trip<C: PayloadCodec>(codec: &C) -> (CodecId, u64) {
-        let bytes = codec.encode(&7_u64).unwrap();
-        codec.validate(&bytes).unwrap();
-        (codec.id(), codec.decode(&bytes).unwrap())
+    fn round_trip<C: PayloadCodec>() -> (CodecId, u64) {
+        let bytes = C::encode(&7_u64).unwrap();
+        let mut appended = BytesMut::new();
+        C::encode_into(&7_u64, &mut appended, bytes.len()).unwrap();
+        assert_eq!(appended, bytes[..]);
+        (C::ID, C::decode(&bytes).unwrap())
     }
-    assert_eq!(round_trip(&Codec::Postcard), (CodecId::POSTCARD, 7));
-    assert_eq!(round_trip(&Codec::Json), (CodecId::JSON, 7));
-    assert_eq!(round_trip(&Debugging), (CodecId(128), 7));
+    assert_eq!(round_trip::<Postcard>(), (CodecId::POSTCARD, 7));
+    assert_eq!(round_trip::<Json>(), (CodecId::JSON, 7));
+    assert_eq!(round_trip::<Debugging>(), (CodecId(128), 7));
+}
+
+#[test]
+fn a_codec_that_writes_beside_the_buffer_keeps_to_the_limit() {
+    let mut out = BytesMut::from(&b"before"[..]);
+    let (value, limit) = ("long", b"debug ".len());
+    let error = Debugging::encode_into(value, &mut out, limit);
+    assert_eq!(error, Err(CodecError::TooLarge { limit }));
+    assert_eq!(out, b"before"[..], "nothing is left behind");
+    Debugging::encode_into(value, &mut out, 12).unwrap();
+    assert_eq!(out, b"beforedebug \"long\""[..]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::identity::arbitrary::{actor_id, actor_path};
 use crate::identity::{ActorId, ActorIdError, ActorPath, IdField, Namespace, NodeAddress};
-use crate::message::{Codec, PayloadCodec, TraceContextError, UnknownFlags, wire_id};
+use crate::message::{Codec, TraceContextError, UnknownFlags, wire_id};
 
 fn actor(text: &str) -> Target {
     Target::Actor(text.parse::<ActorId>().unwrap())
@@ -294,7 +294,7 @@ fn the_type_hint_names_the_type_of_a_json_payload() {
     let mut hinted = request();
     hinted.message = wire_id("bank.Deposit");
     hinted.type_hint = Some(TypeHint::new("bank.Deposit").unwrap());
-    hinted.codec = PayloadCodec::id(&Codec::Json);
+    hinted.codec = Codec::Json.id();
     hinted.payload = Codec::Json.encode(&[1, 2]).unwrap().into();
     let decoded = decode(hinted.encode().unwrap()).unwrap();
     assert_eq!(decoded.type_hint.as_ref().map(TypeHint::as_str), Some("bank.Deposit"));

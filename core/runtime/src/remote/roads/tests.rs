@@ -1,5 +1,5 @@
 use archipelago_protocol::identity::ActorPath;
-use archipelago_protocol::message::Codec;
+use archipelago_protocol::message::CodecId;
 use bytes::Bytes;
 
 use super::*;
@@ -16,7 +16,7 @@ fn letter(path: &str, number: u64) -> Letter {
         target,
         sender: None,
         type_hint: number.to_string(),
-        codec: Codec::Postcard,
+        codec: CodecId::POSTCARD,
         payload: Bytes::new(),
     });
     letter.expires = Millis(number * 10);
