@@ -1,8 +1,10 @@
 //! Where the datacenters keep their directories and their registry, as the command line says.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::composed::Containers;
 use crate::node::Settings;
 
 /// Where.
@@ -12,6 +14,8 @@ pub(crate) enum Backend {
     Embedded,
     /// In a store that runs already; each node is a process.
     Outside(Outside),
+    /// In a store per datacenter, and one for the registry; each node is a container that waits to be told.
+    Containers(Containers),
 }
 
 /// A store that runs already.
@@ -31,15 +35,19 @@ pub(crate) enum Kind {
 impl Backend {
     /// What the arguments ask for.
     pub(crate) fn asked_for(arguments: &[String]) -> Result<Self, String> {
-        let (mut kind, mut endpoint) = (None, None);
+        let (mut kind, mut endpoint, mut containers) = (None, None, None);
         let mut rest = arguments.iter().map(String::as_str);
         while let Some(option) = rest.next() {
             let value = rest.next().ok_or_else(|| format!("{option} needs a value\n{USAGE}"))?;
             match option {
                 "--backend" => kind = Some(value),
                 "--endpoint" => endpoint = Some(value.to_owned()),
+                "--containers" => containers = Some(value),
                 _ => return Err(format!("there is no {option}\n{USAGE}")),
             }
+        }
+        if let Some(folder) = containers {
+            return Containers::in_folder(folder).map(Self::Containers);
         }
         let kind = match kind {
             None if endpoint.is_some() => return Err(format!("--endpoint needs --backend\n{USAGE}")),
@@ -53,6 +61,23 @@ impl Backend {
             Outside { kind, endpoint: endpoint.unwrap_or_else(|| kind.usual_endpoint().to_owned()) };
         outside.check()?;
         Ok(Self::Outside(outside))
+    }
+
+    /// How many chapters the story has there.
+    pub(crate) const fn chapters(&self) -> usize {
+        match self {
+            Self::Embedded | Self::Outside(_) => 7,
+            // Only there are networks to be cut.
+            Self::Containers(_) => 8,
+        }
+    }
+
+    /// Where all nodes find their certificates.
+    pub(crate) fn certificates(&self) -> PathBuf {
+        match self {
+            Self::Containers(containers) => containers.certificates(),
+            _ => std::env::temp_dir().join(format!("{PREFIX}-{}", std::process::id())),
+        }
     }
 }
 
@@ -93,10 +118,11 @@ impl Outside {
         if plain { self.server().ok() } else { None }
     }
 
-    /// What a node of `town` is told, with the registry at the end of `road` if there is one.
-    pub(crate) fn settings(&self, town: &str, road: Option<SocketAddr>) -> Settings {
+    /// What a node of `town` is told, with the registry at this address if it is not in the same server.
+    pub(crate) fn settings(&self, town: &str, registry: Option<&str>) -> Settings {
         let scheme = self.endpoint.split_once("://").map_or("", |(scheme, _)| scheme);
-        let registry = road.map_or_else(|| self.endpoint.clone(), |road| format!("{scheme}://{road}"));
+        let registry =
+            registry.map_or_else(|| self.endpoint.clone(), |address| format!("{scheme}://{address}"));
         let mut settings = self.place("backend", &self.endpoint, town);
         settings.extend(self.place("control_plane", &registry, "registry"));
         settings

@@ -13,6 +13,12 @@
 //! docker compose -f config/compose.yaml --profile etcd up -d
 //! cargo run --features etcd --example multidc -- --backend etcd
 //! ```
+//!
+//! And with a container per node and a network per datacenter, which are cut and healed (needs docker):
+//!
+//! ```text
+//! cargo xtask multidc
+//! ```
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -23,7 +29,11 @@
 
 mod actors;
 mod backend;
+mod composed;
+mod container;
+mod cut;
 mod node;
+mod orders;
 mod plane;
 mod process;
 mod road;
@@ -45,10 +55,10 @@ use view::View;
 #[actix::main]
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let Some((process::NODE, settings)) =
-        arguments.split_first().map(|(first, rest)| (first.as_str(), rest))
-    {
-        return process::run(settings).await;
+    match arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        Some((process::NODE, settings)) => return process::run(settings).await,
+        Some((container::NODE, [socket])) => return container::run(socket.as_ref()).await,
+        _ => {}
     }
     // Only here: what the nodes of others log while their registry is away is expected.
     tracing_subscriber::fmt().with_max_level(tracing::Level::ERROR).with_writer(std::io::stderr).init();
@@ -63,7 +73,7 @@ async fn main() -> ExitCode {
 
 /// Tells the whole story.
 async fn tell(backend: Backend) -> ExitCode {
-    let mut view = View::new();
+    let mut view = View::new(backend.chapters());
     let told: Result<_, BoxError> = async {
         let mut stage = Stage::set(&mut view, backend).await?;
         stage.play().await;

@@ -16,7 +16,15 @@ use crate::actors::{Answer, Ledger, Touch};
 pub(crate) type Settings = Vec<(String, String)>;
 
 /// What a touch came to, and how long it took.
-pub(crate) type Touched = (Result<Answer, String>, Duration);
+pub(crate) type Touched = (Result<Answer, Failed>, Duration);
+
+/// A touch that came to nothing.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Failed {
+    /// The error is one of those that say that nobody answers there.
+    pub(crate) out_of_reach: bool,
+    pub(crate) said: String,
+}
 
 /// Where an actor was placed, or why not.
 pub(crate) type Placed = Result<String, Refused>;
@@ -34,6 +42,19 @@ pub(crate) enum Why {
     /// The map is old.
     Stale,
     Another,
+}
+
+impl From<CallError> for Failed {
+    fn from(error: CallError) -> Self {
+        let out_of_reach = matches!(
+            error,
+            CallError::Unreachable { .. }
+                | CallError::NoRoute { .. }
+                | CallError::ConnectionLost { .. }
+                | CallError::Timeout { .. }
+        );
+        Self { out_of_reach, said: error.to_string() }
+    }
 }
 
 /// What a node sees of the datacenters, and has seen.
@@ -114,7 +135,7 @@ impl Watched {
     pub(crate) async fn touch(&self, key: &str) -> Touched {
         let began = Instant::now();
         let answer = self.node.actor::<Ledger>(key).send(Touch).await;
-        (answer.map_err(|error| error.to_string()), began.elapsed())
+        (answer.map_err(Failed::from), began.elapsed())
     }
 
     pub(crate) async fn place(&self, target: &str, key: &str) -> Placed {

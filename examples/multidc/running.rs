@@ -1,9 +1,10 @@
-//! A node that runs, in a thread or in a process, and the datacenters that they form.
+//! A node that runs, in a thread, in a process or in a container, and the datacenters that they form.
 
 use archipelago::datacenter::DataCenterState;
 use archipelago::prelude::*;
 
-use crate::node::{Placed, Refused, Report, Touched, Why};
+use crate::node::{Failed, Placed, Refused, Report, Touched, Why};
+use crate::orders::Line;
 use crate::process::NodeProcess;
 use crate::thread::NodeThread;
 
@@ -19,6 +20,8 @@ pub(crate) struct Running {
 pub(crate) enum Body {
     Thread(NodeThread),
     Process(NodeProcess),
+    /// Dropped, it ends the container.
+    Container(Line),
 }
 
 /// A datacenter of two nodes.
@@ -34,9 +37,9 @@ impl Running {
         let key = self.key(key);
         match &self.body {
             Body::Thread(thread) => thread.node.touch(&key).await,
-            Body::Process(process) => {
-                let gone = |error: BoxError| (Err(error.to_string()), std::time::Duration::ZERO);
-                process.touch(&key).unwrap_or_else(gone)
+            Body::Process(NodeProcess { line, .. }) | Body::Container(line) => {
+                let gone = |error: BoxError| Failed { out_of_reach: false, said: error.to_string() };
+                line.touch(&key).unwrap_or_else(|error| (Err(gone(error)), std::time::Duration::ZERO))
             }
         }
     }
@@ -46,9 +49,9 @@ impl Running {
         let key = self.key(key);
         match &self.body {
             Body::Thread(thread) => thread.node.place(target, &key).await,
-            Body::Process(process) => {
+            Body::Process(NodeProcess { line, .. }) | Body::Container(line) => {
                 let gone = |error: BoxError| Err(Refused { why: Why::Another, said: error.to_string() });
-                process.place(target, &key).unwrap_or_else(gone)
+                line.place(target, &key).unwrap_or_else(gone)
             }
         }
     }
@@ -57,7 +60,9 @@ impl Running {
     pub(crate) fn report(&self) -> Report {
         match &self.body {
             Body::Thread(thread) => thread.node.report(),
-            Body::Process(process) => process.report().unwrap_or_default(),
+            Body::Process(NodeProcess { line, .. }) | Body::Container(line) => {
+                line.report().unwrap_or_default()
+            }
         }
     }
 
@@ -71,7 +76,9 @@ impl Running {
             Body::Thread(thread) => {
                 thread.node.node.drain_datacenter().await.map_err(|error| error.to_string())
             }
-            Body::Process(process) => process.drain().unwrap_or_else(|error| Err(error.to_string())),
+            Body::Process(NodeProcess { line, .. }) | Body::Container(line) => {
+                line.drain().unwrap_or_else(|error| Err(error.to_string()))
+            }
         }
     }
 
@@ -84,6 +91,7 @@ impl Running {
                 Ok(stopped?)
             }
             Body::Process(process) => process.stop(),
+            Body::Container(line) => line.stop(),
         }
     }
 
@@ -92,6 +100,7 @@ impl Running {
         match self.body {
             Body::Thread(thread) => thread.kill(),
             Body::Process(process) => drop(process),
+            Body::Container(line) => drop(line),
         }
     }
 

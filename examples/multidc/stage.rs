@@ -9,7 +9,9 @@ use archipelago::embedded::{EmbeddedStore, control_plane};
 use archipelago::prelude::*;
 
 use crate::backend::{Backend, Outside, PREFIX};
-use crate::node::{builder, settings};
+use crate::composed::{Cable, Containers};
+use crate::container::reach;
+use crate::node::{Settings, builder, settings};
 use crate::plane::Switched;
 use crate::process::NodeProcess;
 use crate::road::Road;
@@ -23,6 +25,12 @@ pub(crate) struct Stage<'a> {
     pub(crate) tally: Tally,
     pub(crate) registry: Registry,
     pub(crate) towns: Vec<Town>,
+    /// What ties the west to the others; nothing where they share one machine.
+    pub(crate) cables: Vec<Cable>,
+    /// Those that have been out of reach, so that others may say so.
+    pub(crate) excused: Vec<&'static str>,
+    /// How long anything may take.
+    pub(crate) patience: Duration,
     certificates: PathBuf,
 }
 
@@ -32,6 +40,8 @@ pub(crate) enum Registry {
     Ours(Arc<Switched>),
     /// It is in somebody's server, at the end of this road.
     Along(Road),
+    /// It is in a container, on the network between the datacenters.
+    Cabled(Vec<Cable>),
     /// It is in somebody's server, and nodes go there by themselves.
     Theirs,
 }
@@ -39,7 +49,7 @@ pub(crate) enum Registry {
 impl<'a> Stage<'a> {
     /// Starts all nodes.
     pub(crate) async fn set(view: &'a mut View, backend: Backend) -> Result<Self, BoxError> {
-        let certificates = std::env::temp_dir().join(format!("{PREFIX}-{}", std::process::id()));
+        let certificates = backend.certificates();
         std::fs::create_dir_all(&certificates)?;
         let registry = Registry::of(&backend)?;
         match &backend {
@@ -49,12 +59,21 @@ impl<'a> Stage<'a> {
                 println!("directories and registry are in {} at {},", outside.kind.name(), outside.endpoint);
                 println!("where all names begin with {PREFIX}; what is there stays for the next run");
             }
+            Backend::Containers(_) => {
+                println!("archipelago: three datacenters of two nodes each, a container per node");
+                println!(
+                    "each datacenter has a network and a NATS server of its own; another network leads from each to"
+                );
+                println!(
+                    "each and to the registry. What begins with \"do\" is for you: nothing in here can pull a cable"
+                );
+            }
         }
         println!(
             "leases of 6 s and heartbeats every 2 s (by default they are 30 s and 10 s), sessions of 3 s,"
         );
         println!("QUIC with certificates made just now");
-        view.chapter(1, "three datacenters register");
+        view.chapter("three datacenters register");
         let run = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let mut towns = Vec::new();
         for (name, tier) in [("north", "silver"), ("south", "silver"), ("west", "gold")] {
@@ -63,9 +82,15 @@ impl<'a> Stage<'a> {
             towns.push(match &backend {
                 Backend::Embedded => found.threads().await?,
                 Backend::Outside(outside) => found.processes(outside).await?,
+                Backend::Containers(containers) => found.containers(containers).await?,
             });
         }
-        Ok(Self { view, tally: Tally::default(), registry, towns, certificates })
+        let (cables, patience) = match &backend {
+            Backend::Containers(containers) => (containers.cables(&["west-1", "west-2"]), PERSONS_PATIENCE),
+            _ => (Vec::new(), PATIENCE),
+        };
+        let (tally, excused) = (Tally::default(), Vec::new());
+        Ok(Self { view, tally, registry, towns, cables, excused, patience, certificates })
     }
 
     /// All chapters.
@@ -73,6 +98,7 @@ impl<'a> Stage<'a> {
         self.register().await;
         self.call().await;
         self.place().await;
+        self.cut_off().await;
         self.lose_a_leader().await;
         self.lose_a_datacenter().await;
         self.lose_the_control_plane().await;
@@ -102,18 +128,18 @@ impl<'a> Stage<'a> {
         self.nodes().all(|one| one.sees(name, standing))
     }
 
-    /// Who has found whom to be down, those aside that are.
-    pub(crate) fn downs(&self, aside: &[&str]) -> Vec<String> {
+    /// Who has found whom to be down, those aside that have been.
+    pub(crate) fn downs(&self) -> Vec<String> {
         let of = |one: &Running| {
-            let downs = one.report().downs.into_iter().filter(|name| !aside.contains(&name.as_str()));
+            let downs = one.report().downs.into_iter().filter(|name| !self.excused.contains(&name.as_str()));
             downs.map(|down| format!("{} has found {down} to be down", one.name)).collect::<Vec<_>>()
         };
         self.nodes().flat_map(of).collect()
     }
 
     /// Says who, if anybody has.
-    pub(crate) fn tell_downs(&self, aside: &[&str]) {
-        self.downs(aside).iter().for_each(|line| self.view.line(line));
+    pub(crate) fn tell_downs(&self) {
+        self.downs().iter().for_each(|line| self.view.line(line));
     }
 
     pub(crate) fn show(&self, town: &str) {
@@ -122,11 +148,11 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Waits until `holds`, 20 s at most; how long it took.
+    /// Waits until `holds`, as long as patience lasts; how long it took.
     pub(crate) async fn until(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) -> Option<Duration> {
         let began = Instant::now();
         while !holds(self) {
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > self.patience {
                 self.view.waited();
                 return None;
             }
@@ -148,12 +174,14 @@ impl Registry {
                 Some(server) => Self::Along(Road::to(server)?),
                 None => Self::Theirs,
             },
+            Backend::Containers(containers) => Self::Cabled(containers.cables(&["registry"])),
         })
     }
 
     /// Takes it away; whether that is possible.
-    pub(crate) fn away(&self) -> bool {
+    pub(crate) fn away(&self, view: &View) -> bool {
         match self {
+            Self::Cabled(cables) => cables.iter().for_each(|cable| view.ask(&cable.pull())),
             Self::Ours(plane) => plane.switch(false),
             Self::Along(road) => road.cut(),
             Self::Theirs => return false,
@@ -162,8 +190,9 @@ impl Registry {
     }
 
     /// Brings it back.
-    pub(crate) fn back(&self) {
+    pub(crate) fn back(&self, view: &View) {
         match self {
+            Self::Cabled(cables) => cables.iter().for_each(|cable| view.ask(&cable.plug())),
             Self::Ours(plane) => plane.switch(true),
             Self::Along(road) => road.mend(),
             Self::Theirs => {}
@@ -202,17 +231,31 @@ impl Founding<'_> {
     /// The same as processes.
     async fn processes(self, outside: &Outside) -> Result<Town, BoxError> {
         let road = match self.registry {
-            Registry::Along(road) => Some(road.address),
+            Registry::Along(road) => Some(road.address.to_string()),
             _ => None,
         };
+        let places = outside.settings(self.name, road.as_deref());
+        let start = |_: &str, settings: Settings| {
+            NodeProcess::start(&[settings, places.clone()].concat()).map(Body::Process)
+        };
+        self.each(start).await
+    }
+
+    /// The same in containers, which wait for it.
+    async fn containers(self, containers: &Containers) -> Result<Town, BoxError> {
+        let start = |node: &str, settings: Settings| {
+            let settings = [settings, containers.settings(self.name, node)].concat();
+            reach(&containers.folder, node, &settings).map(Body::Container)
+        };
+        self.each(start).await
+    }
+
+    async fn each(&self, start: impl Fn(&str, Settings) -> Result<Body, BoxError>) -> Result<Town, BoxError> {
         let mut nodes = Vec::new();
         for node in self.names() {
-            let mut settings = settings(self.name, self.tier, &node, self.certificates);
-            settings.extend(outside.settings(self.name, road));
-            let started = NodeProcess::start(&settings);
-            let process = started.map_err(|error| format!("{node} does not start: {error}"))?;
-            let running = Running { name: node, body: Body::Process(process), run: self.run };
-            nodes.push(self.settled(running).await);
+            let settings = settings(self.name, self.tier, &node, self.certificates);
+            let body = start(&node, settings).map_err(|error| format!("{node} does not start: {error}"))?;
+            nodes.push(self.settled(Running { name: node, body, run: self.run }).await);
         }
         Ok(Town { name: self.name, tier: self.tier, nodes })
     }
@@ -233,3 +276,5 @@ impl Founding<'_> {
 
 pub(crate) const LEASE: Duration = Duration::from_secs(6);
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Where somebody may have to type.
+const PERSONS_PATIENCE: Duration = Duration::from_secs(60);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::actors::Answer;
+use crate::node::Failed;
 use crate::running::Running;
 
 /// What came of all calls.
@@ -22,7 +23,7 @@ pub(crate) struct Row {
 
 impl Tally {
     /// Touches a ledger from a node. A call that fails counts as one that went abroad, since nobody knows where it went.
-    pub(crate) async fn touch(&mut self, from: &Running, key: &str) -> Result<Answer, String> {
+    pub(crate) async fn touch(&mut self, from: &Running, key: &str) -> Result<Answer, Failed> {
         let (answer, took) = from.touch(key).await;
         match &answer {
             Ok(answer) => self.row(&from.name, &answer.node).times.push(took),

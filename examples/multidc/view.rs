@@ -13,25 +13,39 @@ pub(crate) struct View {
     terminal: bool,
     colours: bool,
     began: Instant,
+    chapter: usize,
+    chapters: usize,
     broken: Vec<String>,
     kept: usize,
     skipped: usize,
 }
 
 impl View {
-    pub(crate) fn new() -> Self {
+    /// A screen for so many chapters.
+    pub(crate) fn new(chapters: usize) -> Self {
         let terminal = std::io::stdout().is_terminal();
         let colours = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Self { terminal, colours, began: Instant::now(), broken: Vec::new(), kept: 0, skipped: 0 }
+        Self {
+            terminal,
+            colours,
+            began: Instant::now(),
+            chapter: 0,
+            chapters,
+            broken: Vec::new(),
+            kept: 0,
+            skipped: 0,
+        }
     }
 
-    pub(crate) fn chapter(&self, number: usize, title: &str) {
+    pub(crate) fn chapter(&mut self, title: &str) {
+        self.chapter += 1;
+        let (number, all) = (self.chapter, self.chapters);
         let at = self.began.elapsed().as_secs_f32();
-        let bar = format!("{}{}", "#".repeat(number), ".".repeat(CHAPTERS.saturating_sub(number)));
+        let bar = format!("{}{}", "#".repeat(number), ".".repeat(all.saturating_sub(number)));
         println!(
             "\n{} {} {}",
             self.paint("36", &format!("[{bar}]")),
-            self.paint("1;36", &format!("{number}/{CHAPTERS} {title}")),
+            self.paint("1;36", &format!("{number}/{all} {title}")),
             self.paint("2", &format!("({at:.1} s)"))
         );
     }
@@ -56,6 +70,11 @@ impl View {
         if self.terminal {
             print!("\r\x1b[K");
         }
+    }
+
+    /// Something that only the person at the screen can do, or who acts for it.
+    pub(crate) fn ask(&self, command: &str) {
+        println!("{} {command}", self.paint("1;33", "do   "));
     }
 
     /// Something that was promised happened, or did not.
@@ -119,5 +138,3 @@ impl View {
 fn shown(time: Option<Duration>) -> String {
     time.map_or_else(|| "-".to_owned(), |time| format!("{:.2} ms", time.as_secs_f64() * 1_000.0))
 }
-
-const CHAPTERS: usize = 7;

@@ -5,6 +5,9 @@
 //! down however the tests end.
 #![expect(clippy::disallowed_types, reason = "asks real servers whether they are there")]
 
+mod compose;
+pub(crate) mod datacenters;
+mod image;
 mod stand_in;
 
 use std::io::{Read, Write};
@@ -16,6 +19,7 @@ use crate::capture::counts_tests;
 use crate::servers::run_quietly;
 use crate::step::Outcome;
 use crate::workspace::Workspace;
+use compose::Compose;
 use stand_in::StandIns;
 
 /// Runs the suites of the backends on the servers of the compose file.
@@ -39,23 +43,11 @@ struct Composition<'a> {
     images: StandIns<'a>,
 }
 
-/// Which program reads compose files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Compose {
-    /// `docker compose`
-    Plugin,
-    /// `docker-compose`
-    Program,
-}
-
 impl<'a> Composition<'a> {
     fn new(workspace: &'a Workspace) -> Result<Self, String> {
-        workspace.ask("docker", &["info"]).ok_or("no docker engine answers, but --docker was asked for")?;
         let compose = Compose::find(workspace)?;
-        let text = std::fs::read_to_string(workspace.root().join(FILE));
-        let text = text.map_err(|error| format!("{FILE}: {error}"))?;
         let ports = [("ARCHIPELAGO_ETCD_PORT", free_port()?), ("ARCHIPELAGO_NATS_PORT", free_port()?)];
-        let images = StandIns::provide(workspace, &images(&text))?;
+        let images = StandIns::provide(workspace, &images(workspace, &["etcd", "nats"])?)?;
         let name = format!("archipelago-test-{}", std::process::id());
         Ok(Self { workspace, compose, name, ports, images })
     }
@@ -107,31 +99,25 @@ impl Drop for Composition<'_> {
     }
 }
 
-impl Compose {
-    fn find(workspace: &Workspace) -> Result<Self, String> {
-        let answers = |compose: Self| compose.command(workspace).arg("version").output();
-        let works = |compose: &Self| answers(*compose).is_ok_and(|output| output.status.success());
-        let found = [Self::Plugin, Self::Program].into_iter().find(works);
-        found.ok_or_else(|| "neither `docker compose` nor `docker-compose` is installed".to_owned())
-    }
-
-    fn command(self, workspace: &Workspace) -> Command {
-        match self {
-            Self::Plugin => {
-                let mut command = workspace.command("docker");
-                command.arg("compose");
-                command
-            }
-            Self::Program => workspace.command("docker-compose"),
-        }
-    }
+/// The images that the compose file names for these servers.
+fn images(workspace: &Workspace, servers: &[&str]) -> Result<Vec<String>, String> {
+    let text = std::fs::read_to_string(workspace.root().join(FILE));
+    Ok(images_in(&text.map_err(|error| format!("{FILE}: {error}"))?, servers))
 }
 
-/// The images of the servers that are tested here. For FoundationDB there is nothing that could stand in.
-fn images(text: &str) -> Vec<String> {
+fn images_in(text: &str, servers: &[&str]) -> Vec<String> {
     let named = text.lines().filter_map(|line| line.trim().strip_prefix("image:"));
-    let images = named.map(|image| image.trim().trim_matches('"').to_owned());
-    images.filter(|image| !image.starts_with("foundationdb/")).collect()
+    let mut images: Vec<String> = named.map(|image| image.trim().trim_matches('"').to_owned()).collect();
+    images.retain(|image| servers.contains(&server(image)));
+    images.sort();
+    images.dedup();
+    images
+}
+
+/// `quay.io/coreos/etcd:v3.5.21` is an etcd.
+fn server(image: &str) -> &str {
+    let name = image.rsplit('/').next().unwrap_or(image);
+    name.split(':').next().unwrap_or(name)
 }
 
 fn free_port() -> Result<u16, String> {
@@ -172,15 +158,16 @@ mod tests {
     #[test]
     fn images_are_read_from_the_compose_file() {
         let text = "services:\n  etcd:\n    image: quay.io/etcd:v3\n  nats:\n    image: \"nats:2\"\n  \
-                    fdb:\n    image: foundationdb/foundationdb:7\n";
-        assert_eq!(images(text), ["quay.io/etcd:v3", "nats:2"]);
+                    again:\n    image: nats:2\n  fdb:\n    image: foundationdb/foundationdb:7\n";
+        assert_eq!(images_in(text, &["etcd", "nats"]), ["nats:2", "quay.io/etcd:v3"]);
+        assert_eq!(images_in(text, &["nats"]), ["nats:2"]);
     }
 
     #[test]
     fn the_compose_file_has_a_profile_for_every_store() {
         let text = include_str!("../../config/compose.yaml");
         let lists: Vec<&str> = text.lines().filter(|line| line.trim().starts_with("profiles:")).collect();
-        for profile in ["etcd", "nats", "fdb", "all"] {
+        for profile in ["etcd", "nats", "fdb", "all", "multidc"] {
             assert!(lists.iter().any(|list| list.contains(&format!("\"{profile}\""))), "{profile}");
         }
     }

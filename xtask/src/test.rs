@@ -69,7 +69,7 @@ fn steps() -> Vec<Step> {
     ]
 }
 
-/// Runs the steps, or those named by `--only`; with `--docker` the suites on servers in containers as well.
+/// Runs the steps, or those named by `--only`; with `--docker` also what runs in containers.
 pub(crate) fn run(mut workspace: Workspace, arguments: &[String]) -> Result<bool, String> {
     let (docker, rest): (Vec<&String>, Vec<&String>) =
         arguments.iter().partition(|argument| *argument == "--docker");
@@ -80,6 +80,7 @@ pub(crate) fn run(mut workspace: Workspace, arguments: &[String]) -> Result<bool
     };
     if !docker.is_empty() {
         steps.push(Step::new("containers", |w| containers::step(w, FEATURES)));
+        steps.push(Step::new("datacenters", |w| containers::datacenters::step(w)));
     }
     let skipped = Skipped::begin(&mut workspace)?;
     let report = run_all(&steps, &mut workspace);

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::server;
 use crate::capture::run_within;
 use crate::servers::{self, run_quietly};
 use crate::workspace::Workspace;
@@ -87,10 +88,8 @@ const RECIPES: [Recipe; 2] = [
 ];
 
 impl Recipe {
-    /// `quay.io/coreos/etcd:v3.5.21` is an etcd.
     fn of(image: &str) -> Result<&'static Self, String> {
-        let name = image.rsplit('/').next().unwrap_or(image);
-        let name = name.split(':').next().unwrap_or(name);
+        let name = server(image);
         let recipe = RECIPES.iter().find(|recipe| recipe.server == name);
         recipe.ok_or_else(|| format!("{image} cannot be pulled, and nothing can stand in for it"))
     }

@@ -1,0 +1,57 @@
+//! The image of `examples/multidc`: the program, linked statically, and nothing else, so that it is built where no image can be
+//! pulled.
+
+use std::path::PathBuf;
+
+use crate::servers::run_quietly;
+use crate::step::Outcome;
+use crate::workspace::Workspace;
+
+/// Builds it, under the name that the compose file uses.
+pub(super) fn build(workspace: &Workspace) -> Result<(), String> {
+    let program = link(workspace)?;
+    let folder = workspace.target().join("multidc-image");
+    let fill = || {
+        std::fs::create_dir_all(&folder)?;
+        std::fs::copy(&program, folder.join("multidc"))?;
+        std::fs::write(folder.join("nsswitch.conf"), NAMES)?;
+        std::fs::write(folder.join("Dockerfile"), RECIPE)
+    };
+    fill().map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut command = workspace.command("docker");
+    command.args(["build", "--quiet", "--tag", IMAGE]).arg(&folder);
+    run_quietly(&mut command, "docker build")
+}
+
+/// Removes it.
+pub(super) fn remove(workspace: &Workspace) -> Result<(), String> {
+    run_quietly(workspace.command("docker").args(["rmi", IMAGE]), "docker rmi")
+}
+
+/// Links the program. Only its last step differs from any other build, so that what it depends on is built as ever.
+fn link(workspace: &Workspace) -> Result<PathBuf, String> {
+    if !cfg!(target_os = "linux") {
+        return Err(
+            "the image is built on Linux, for programs are built here for the machine itself".to_owned()
+        );
+    }
+    let words = [
+        ["rustc", "--package", "archipelago", "--no-default-features", "--features", "quic,nats"].as_slice(),
+        &["--example", "multidc", "--profile", "image", "--", "-C", "target-feature=+crt-static"],
+    ];
+    match workspace.cargo(&words.concat()) {
+        Outcome::Ok(_) => Ok(workspace.target().join("image/examples/multidc")),
+        Outcome::Failed(why, _) | Outcome::Skipped(why) => Err(why),
+    }
+}
+
+/// As in the compose file.
+pub(super) const IMAGE: &str = "archipelago-multidc:local";
+const RECIPE: &str = "\
+FROM scratch
+COPY multidc /multidc
+COPY nsswitch.conf /etc/nsswitch.conf
+ENTRYPOINT [\"/multidc\"]
+";
+/// The list of hosts that the compose file gives to a container goes before what docker would say.
+const NAMES: &str = "hosts: files dns\n";
