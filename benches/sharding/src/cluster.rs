@@ -18,7 +18,8 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    fn start(bind: &str, settings: &[(String, String)]) -> Self {
+    /// One that listens at `bind` and is told this.
+    pub(crate) fn start(bind: &str, settings: &[(String, String)]) -> Self {
         let mut process = Command::new(std::env::current_exe().expect("this binary"))
             .env(ROLE, bind)
             .args(settings.iter().map(|(key, value)| format!("{key}={value}")))
