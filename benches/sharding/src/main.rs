@@ -15,8 +15,9 @@ mod cluster;
 mod load;
 mod moves;
 mod node;
+mod told;
 
-use crate::cluster::{Cluster, Host, caller_of, memory_of};
+use crate::cluster::{Cluster, Host, MOVES_PER_ROUND, caller_of, memory_of};
 use crate::load::{Mix, once_each, throughput};
 use crate::moves::{balance, pauses};
 use crate::node::{Target, Where, free_address, host};
@@ -104,8 +105,13 @@ async fn pause() -> usize {
 async fn rebalance() -> usize {
     let balance = balance(1_024).await;
     let seconds = balance.took.as_secs_f64();
+    let moves = balance.moves;
+    println!("balance  {} moves, {} at once at most", moves.count, moves.in_flight);
+    assert!(moves.count > 0, "the host that joined got its shards by moves");
+    let limit = MOVES_PER_ROUND as f64;
     bar("rebalance_1024_shards_s", seconds, 10.0, seconds <= 10.0)
         + bar("spread_of_shards", balance.spread as f64, 1.0, balance.spread <= 1)
+        + bar("moves_per_round", moves.per_round, limit, moves.per_round <= limit)
 }
 
 /// What a node and its store need for a shard that has an owner and no actor.
