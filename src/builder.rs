@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use archipelago_embedded::EmbeddedStore;
 use archipelago_protocol::contract::{ControlPlane, StateStore, Transport};
-use archipelago_protocol::datacenter::DataCenterMap;
+use archipelago_protocol::datacenter::{ChooseDataCenter, DataCenterMap};
 use archipelago_protocol::handoff::AllocateShards;
 use archipelago_protocol::identity::ActorId;
 use archipelago_protocol::membership::{LeaderProvider, LeaderRule, SplitBrain, SplitStrategy};
@@ -41,6 +41,7 @@ pub struct Builder {
     split_brain: Option<SplitStrategy>,
     leader: Option<LeaderRule>,
     placement: Option<Arc<dyn ChooseNode>>,
+    datacenter_placement: Option<Arc<dyn ChooseDataCenter>>,
     transport: Option<Arc<dyn Transport>>,
     allocation: Option<Arc<dyn AllocateShards>>,
     kinds: Vec<AddKind>,
@@ -61,6 +62,7 @@ impl Builder {
             split_brain: None,
             leader: None,
             placement: None,
+            datacenter_placement: None,
             transport: None,
             allocation: None,
             kinds: Vec::new(),
@@ -170,6 +172,14 @@ impl Builder {
     #[must_use]
     pub fn placement(mut self, rule: impl ChooseNode) -> Self {
         self.placement = Some(Arc::new(rule));
+        self
+    }
+
+    /// Lets a policy of your own say which of several datacenters takes an actor that this node places ([`Node::spawn_in`],
+    /// [`Node::send_in`]), instead of `datacenter.placement`.
+    #[must_use]
+    pub fn datacenter_placement(mut self, policy: impl ChooseDataCenter) -> Self {
+        self.datacenter_placement = Some(Arc::new(policy));
         self
     }
 
@@ -302,6 +312,7 @@ impl Builder {
         node.membership.strategy = self.split_brain.unwrap_or(node.membership.strategy);
         node.membership.leader = self.leader.unwrap_or(node.membership.leader);
         node.placement = self.placement.unwrap_or(node.placement);
+        node.datacenter.placement = self.datacenter_placement.unwrap_or(node.datacenter.placement);
         node.sharding.strategy = self.allocation.unwrap_or(node.sharding.strategy);
         let builder = NodeBuilder::new(env, Arc::clone(&backing.directory))
             .namespace(settings.namespace.as_str())
@@ -334,6 +345,7 @@ impl Builder {
             ("split_brain", self.split_brain.is_some()),
             ("leader", self.leader.is_some()),
             ("placement", self.placement.is_some()),
+            ("datacenter_placement", self.datacenter_placement.is_some()),
         ];
         calls.into_iter().filter(|(_, given)| *given).map(|(call, _)| call).collect()
     }

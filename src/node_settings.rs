@@ -86,6 +86,7 @@ fn datacenter_settings(settings: &Settings) -> Result<DataCenterSettings, DataCe
     datacenter.gateways = own.gateways.into();
     datacenter.controller = own.controller(settings.control_plane.lease());
     datacenter.stale_placement = own.on_stale.placement.into();
+    datacenter.placement = own.placement.into();
     Ok(datacenter)
 }
 
@@ -306,6 +307,7 @@ mod tests {
             ("datacenter.heartbeat", "2s"),
             ("datacenter.on_stale.lookup", "fail"),
             ("datacenter.on_stale.placement", "proceed"),
+            ("datacenter.placement", "nearest"),
             ("control_plane.kind", "embedded"),
             ("control_plane.lease_ttl", "6s"),
             ("actors.kinds.Cart.reach", "home"),
@@ -319,6 +321,7 @@ mod tests {
         assert_eq!((own.controller.heartbeat, own.controller.lease_ttl), (Millis(2_000), Millis(6_000)));
         use archipelago_protocol::datacenter::OnStale;
         assert_eq!((node.discovery.on_stale, own.stale_placement), (OnStale::Fail, OnStale::Proceed));
+        assert_eq!(format!("{:?}", own.placement), "NearestFirst");
         let reaches = ["Cart", "Account"].map(|kind| format!("{:?}", node.reach_of(kind)));
         assert_eq!(reaches, ["Home(HomeByKey)", "Discover"]);
     }

@@ -159,12 +159,13 @@ async fn what_only_a_member_can_have_is_refused_to_a_client() {
     let store = Arc::new(EmbeddedStore::default());
     let states = archipelago::embedded::state_store(Arc::clone(&store));
     let plane = archipelago::embedded::control_plane(Arc::clone(&store), Duration::from_secs(30));
-    let calls: [(&str, Builder); 6] = [
+    let calls: [(&str, Builder); 7] = [
         ("embedded_store", over_tcp().embedded_store(Arc::clone(&store))),
         ("embedded_control_plane", over_tcp().embedded_control_plane(store)),
         ("control_plane", over_tcp().control_plane(plane)),
         ("state_store", over_tcp().state_store(Arc::new(states))),
         ("placement", over_tcp().placement(archipelago::placement::Local)),
+        ("datacenter_placement", over_tcp().datacenter_placement(archipelago::datacenter::NearestFirst)),
         ("leader", over_tcp().leader(Oldest)),
     ];
     for (call, builder) in calls {

@@ -81,7 +81,7 @@ fn etcd_sample_differs_from_the_defaults_of_its_backend_only_in_names() {
 #[cfg(all(feature = "etcd", feature = "tcp"))]
 #[test]
 fn multidc_sample_keeps_directory_and_registry_apart_and_says_its_lease() {
-    use archipelago::config::ControlPlaneKind;
+    use archipelago::config::{ControlPlaneKind, DataCenterPlacement};
     let settings = load("multidc.toml");
     let plane = &settings.control_plane;
     assert_eq!(plane.kind, ControlPlaneKind::In(BackendKind::Etcd));
@@ -89,6 +89,7 @@ fn multidc_sample_keeps_directory_and_registry_apart_and_says_its_lease() {
     assert_eq!(plane.etcd.endpoints, ["http://127.0.0.1:2379"]);
     assert_ne!(plane.etcd.prefix, settings.backend.etcd.prefix);
     assert_eq!(settings.datacenter.labels.get("tier").map(String::as_str), Some("prod"));
+    assert_eq!(settings.datacenter.placement, DataCenterPlacement::Region);
 }
 
 /// The type is the store's own: a key of another store is no key of it, nor of the control plane at large.

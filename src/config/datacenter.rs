@@ -1,10 +1,12 @@
 //! `[datacenter]`: what this node's datacenter says about itself, and how it follows the others.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use archipelago_protocol::datacenter::{
-    ControllerSettings, DataCenterId, DataCenterInfo, DataCenterInfoError,
+    ChooseDataCenter, ControllerSettings, DataCenterId, DataCenterInfo, DataCenterInfoError, HomeByKey,
+    NearestFirst, RegionFirst,
 };
 use archipelago_protocol::identity::NodeAddress;
 use archipelago_protocol::time::Millis;
@@ -54,6 +56,8 @@ pub struct DataCenterSettings {
     /// The longest pause after a request that failed.
     #[serde(with = "span")]
     pub max_backoff: Duration,
+    /// Which of several datacenters that fit takes an actor that this node places.
+    pub placement: DataCenterPlacement,
     /// `[datacenter.on_stale]`: what to do while the datacenters are stale.
     pub on_stale: OnStaleSettings,
 }
@@ -77,6 +81,20 @@ pub enum OnStale {
     Proceed,
     /// Refuse.
     Fail,
+}
+
+/// Which of several datacenters takes an actor that is placed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum DataCenterPlacement {
+    /// The one that follows from the key, the same for every node.
+    #[default]
+    ByKey,
+    /// The one that answers this node fastest.
+    Nearest,
+    /// One of the own region, the own zone first; the nearest of them.
+    Region,
 }
 
 /// Whose addresses other datacenters are told.
@@ -137,6 +155,7 @@ impl Default for DataCenterSettings {
             request_timeout: controller.request_timeout.to_duration(),
             watch: controller.watch,
             max_backoff: controller.max_backoff.to_duration(),
+            placement: DataCenterPlacement::default(),
             on_stale: OnStaleSettings::default(),
         }
     }
@@ -157,6 +176,16 @@ impl From<OnStale> for archipelago_protocol::datacenter::OnStale {
     }
 }
 
+impl From<DataCenterPlacement> for Arc<dyn ChooseDataCenter> {
+    fn from(choice: DataCenterPlacement) -> Self {
+        match choice {
+            DataCenterPlacement::ByKey => Arc::new(HomeByKey),
+            DataCenterPlacement::Nearest => Arc::new(NearestFirst),
+            DataCenterPlacement::Region => Arc::new(RegionFirst),
+        }
+    }
+}
+
 impl From<Gateways> for archipelago_runtime::Gateways {
     fn from(choice: Gateways) -> Self {
         match choice {
@@ -171,6 +200,14 @@ impl Leaf for OnStale {
 
     fn expected() -> String {
         r#""proceed" or "fail""#.to_owned()
+    }
+}
+
+impl Leaf for DataCenterPlacement {
+    const SHAPE: Shape = Shape::Text;
+
+    fn expected() -> String {
+        r#""by-key", "nearest" or "region""#.to_owned()
     }
 }
 

@@ -238,6 +238,15 @@ fn bad_duration_is_refused_with_file_line_key_and_variable() {
 }
 
 #[test]
+fn unknown_policy_for_datacenters_is_refused_with_file_line_key_and_variable() {
+    assert_eq!(
+        said_about("datacenter-placement", "[datacenter]\nname = 'east'\nplacement = 'closest'\n"),
+        "archipelago.toml:3: datacenter.placement = \"closest\": expected \"by-key\", \"nearest\" or \"region\" \
+         (environment variable ARCHIPELAGO_DATACENTER__PLACEMENT)"
+    );
+}
+
+#[test]
 fn bad_value_of_a_variable_is_refused_with_variable_and_key() {
     assert_eq!(
         said_about_variable("ARCHIPELAGO_CALLS__INBOX", "0"),

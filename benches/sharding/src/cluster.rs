@@ -9,16 +9,20 @@ use archipelago::membership::MemberStatus;
 use archipelago::prelude::*;
 
 use crate::node::{Target, free_address, host, node};
+use crate::told::{Told, tell};
 
 /// One host in a process of its own; it ends with its value.
 pub(crate) struct Host {
     process: Child,
     pub(crate) id: NodeId,
     pub(crate) address: String,
+    /// The moves of its shards.
+    pub(crate) told: Told,
 }
 
 impl Host {
-    fn start(bind: &str, settings: &[(String, String)]) -> Self {
+    /// One that listens at `bind` and is told this.
+    pub(crate) fn start(bind: &str, settings: &[(String, String)]) -> Self {
         let mut process = Command::new(std::env::current_exe().expect("this binary"))
             .env(ROLE, bind)
             .args(settings.iter().map(|(key, value)| format!("{key}={value}")))
@@ -26,11 +30,12 @@ impl Host {
             .stdout(Stdio::piped())
             .spawn()
             .expect("the binary can be started again");
-        let mut line = String::new();
-        let out = process.stdout.take().expect("the output is piped");
-        BufReader::new(out).read_line(&mut line).expect("the host says who it is");
+        let (mut line, told) = (String::new(), Told::default());
+        let mut out = BufReader::new(process.stdout.take().expect("the output is piped"));
+        out.read_line(&mut line).expect("the host says who it is");
         let id = line.trim().parse().expect("an id");
-        Self { process, id, address: bind.to_owned() }
+        told.listen(out);
+        Self { process, id, address: bind.to_owned(), told }
     }
 
     /// One that the parent knows by its address.
@@ -68,6 +73,7 @@ impl Cluster {
         let mut settings = vec![
             ("actors.kinds.Target.shards".to_owned(), shards.to_string()),
             ("sharding.rebalance".to_owned(), rebalance.to_string()),
+            ("sharding.moves_per_round".to_owned(), MOVES_PER_ROUND.to_string()),
         ];
         let node = node(&address, &settings).set("backend.embedded.serve", "true").remote_actor::<Target>();
         let node = node.start().await.expect("the parent's node starts");
@@ -126,7 +132,7 @@ pub(crate) async fn serve(bind: String) {
     let mut out = std::io::stdout();
     writeln!(out, "{}", node.id()).expect("the parent listens");
     out.flush().expect("the parent listens");
-    std::future::pending::<()>().await;
+    tell(&node).await;
 }
 
 /// What a process has in memory.
@@ -135,5 +141,8 @@ pub(crate) fn memory_of(process: &str) -> usize {
     let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
     pages.expect("a number of pages") * 4_096
 }
+
+/// So many moves a round may begin, as the hosts are told.
+pub(crate) const MOVES_PER_ROUND: usize = 32;
 
 const ROLE: &str = "ARCHIPELAGO_SHARDING_HOST";

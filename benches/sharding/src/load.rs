@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use archipelago::prelude::*;
 use futures_channel::mpsc;
 use futures_util::StreamExt;
+use hdrhistogram::Histogram;
 
 use crate::node::{Target, Where};
 
@@ -82,6 +83,26 @@ pub(crate) async fn throughput(node: &Node, mix: Mix, asks: usize) -> f64 {
     node.spawn_beside(&node.actor::<Target>("0"), task).expect("the arbiter takes tasks");
     all_done.collect::<Vec<()>>().await;
     asks as f64 / begun.elapsed().as_secs_f64()
+}
+
+/// Asks all keys in turn, one call at a time; the median time of a call in microseconds.
+pub(crate) async fn one_by_one(node: &Node, asks: usize) -> f64 {
+    let (done, mut is_done) = mpsc::unbounded::<f64>();
+    let task = {
+        let node = node.clone();
+        move || async move {
+            let refs: Vec<_> = (0..KEYS).map(|key| node.actor::<Target>(key.to_string())).collect();
+            let mut waits = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds fit");
+            for key in Mix::Uniform.keys(asks) {
+                let begun = Instant::now();
+                refs[key].send(Where).await.expect("the target answers");
+                waits.saturating_record(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+            }
+            let _ = done.unbounded_send(waits.value_at_quantile(0.5) as f64 / 1_000.0);
+        }
+    };
+    node.spawn_beside(&node.actor::<Target>("0"), task).expect("the arbiter takes tasks");
+    is_done.next().await.expect("the arbiter answers")
 }
 
 /// Asks so many distinct keys once each; how long that took.

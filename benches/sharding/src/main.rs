@@ -1,20 +1,23 @@
-//! Sharded actors in a cluster of processes on loopback: what routing costs, what callers notice of a move, how fast shards find
-//! their balance, and what a shard weighs.
+//! Sharded actors in a cluster of processes on loopback: what routing costs, also to another datacenter, what callers notice of a
+//! move, how fast shards find their balance, and what a shard weighs.
 //!
-//! Each bar is printed as `bar sharding.<name> measured=<x> required=<y> ok|short`. Arguments choose among `throughput`, `pause`,
-//! `balance`, `memory` and `keys`; none means all.
+//! Each bar is printed as `bar sharding.<name> measured=<x> required=<y> ok|short`. Arguments choose among `throughput`, `abroad`,
+//! `pause`, `balance`, `memory` and `keys`; none means all. A number among them divides the calls that are measured, for those who
+//! only want to see that it works.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
     reason = "a benchmark reads clocks, spawns and prints"
 )]
 
+mod abroad;
 mod cluster;
 mod load;
 mod moves;
 mod node;
+mod told;
 
-use crate::cluster::{Cluster, Host, caller_of, memory_of};
+use crate::cluster::{Cluster, Host, MOVES_PER_ROUND, caller_of, memory_of};
 use crate::load::{Mix, once_each, throughput};
 use crate::moves::{balance, pauses};
 use crate::node::{Target, Where, free_address, host};
@@ -23,11 +26,16 @@ fn main() {
     if let Some(bind) = cluster::role() {
         return on_actix(cluster::serve(bind));
     }
-    let only: Vec<String> = std::env::args().skip(1).collect();
+    let mut only: Vec<String> = std::env::args().skip(1).collect();
+    let divisor = only.iter().find_map(|one| one.parse::<usize>().ok()).unwrap_or(1).max(1);
+    only.retain(|one| one.parse::<usize>().is_err());
     let wanted = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
     let mut short = 0;
     if wanted("throughput") {
-        short += on_actix(compare());
+        short += on_actix(compare(ASKS / divisor));
+    }
+    if wanted("abroad") {
+        short += on_actix(another_datacenter(ASKS / divisor));
     }
     if wanted("pause") {
         short += on_actix(pause());
@@ -48,19 +56,19 @@ fn main() {
 }
 
 /// Calls through a cluster against calls to a node whose address is known; contestants take turns.
-async fn compare() -> usize {
+async fn compare(asks: usize) -> usize {
     let alone = Host::alone();
     let caller = caller_of(&alone).await;
     let cluster = Cluster::start(3, 256, false).await;
     let mut ratios = [Vec::new(), Vec::new()];
     for mix in MIXES {
-        throughput(&caller, mix, ASKS / 5).await;
-        throughput(&cluster.node, mix, ASKS / 5).await;
+        throughput(&caller, mix, asks / 5).await;
+        throughput(&cluster.node, mix, asks / 5).await;
     }
     for _ in 0..ROUNDS {
         for (mix, ratios) in MIXES.into_iter().zip(&mut ratios) {
-            let direct = throughput(&caller, mix, ASKS).await;
-            let routed = throughput(&cluster.node, mix, ASKS).await;
+            let direct = throughput(&caller, mix, asks).await;
+            let routed = throughput(&cluster.node, mix, asks).await;
             println!("{:<8} direct {direct:>9.0}/s   through the cluster {routed:>9.0}/s", mix.name());
             ratios.push(routed / direct);
         }
@@ -73,6 +81,14 @@ async fn compare() -> usize {
         bar(&format!("{}_vs_direct", mix.name()), ratio, 0.9, ratio >= 0.9)
     });
     bars.sum()
+}
+
+/// Calls to another datacenter against calls to a node whose address is known.
+async fn another_datacenter(asks: usize) -> usize {
+    let costs = abroad::compare(ROUNDS, asks).await;
+    let (many, one) = (median(costs.many), median(costs.one));
+    bar("abroad_cost_vs_direct", many, 1.2, many <= 1.2)
+        + bar("abroad_one_p50_vs_direct", one, 1.2, one <= 1.2)
 }
 
 async fn pause() -> usize {
@@ -89,8 +105,13 @@ async fn pause() -> usize {
 async fn rebalance() -> usize {
     let balance = balance(1_024).await;
     let seconds = balance.took.as_secs_f64();
+    let moves = balance.moves;
+    println!("balance  {} moves, {} at once at most", moves.count, moves.in_flight);
+    assert!(moves.count > 0, "the host that joined got its shards by moves");
+    let limit = MOVES_PER_ROUND as f64;
     bar("rebalance_1024_shards_s", seconds, 10.0, seconds <= 10.0)
         + bar("spread_of_shards", balance.spread as f64, 1.0, balance.spread <= 1)
+        + bar("moves_per_round", moves.per_round, limit, moves.per_round <= limit)
 }
 
 /// What a node and its store need for a shard that has an owner and no actor.

@@ -12,6 +12,7 @@ use hdrhistogram::Histogram;
 
 use crate::cluster::Cluster;
 use crate::node::{Target, Where};
+use crate::told::{Moves, now};
 
 /// The longest pause that any caller saw, move by move, in milliseconds.
 pub(crate) struct Pauses {
@@ -88,6 +89,8 @@ pub(crate) struct Balance {
     pub(crate) took: Duration,
     /// How many shards the fullest host has more than the emptiest.
     pub(crate) spread: usize,
+    /// What moved meanwhile.
+    pub(crate) moves: Moves,
 }
 
 /// Lets a fifth host join a cluster of four and waits until all have as many shards.
@@ -96,12 +99,14 @@ pub(crate) async fn balance(shards: u16) -> Balance {
     let keys: Vec<String> =
         (0..shards).flat_map(|shard| keys_of_shard(&cluster.node, shard, shards, 1)).collect();
     settled(&cluster.node, &keys, 4, Duration::from_secs(120)).await;
+    let since = now();
     cluster.add().await;
     let begun = Instant::now();
     let spread = settled(&cluster.node, &keys, 5, Duration::from_secs(60)).await;
     let took = begun.elapsed();
+    let moves = Moves::of(cluster.hosts.iter().map(|host| &host.told), since, ROUND);
     cluster.stop().await;
-    Balance { took, spread }
+    Balance { took, spread, moves }
 }
 
 /// Waits until so many hosts have as many shards each, give or take one; how much they differ then.
@@ -144,3 +149,6 @@ fn keys_of_shard(node: &Node, shard: u16, shards: u16, count: usize) -> Vec<Stri
 
 /// Who calls while a shard moves.
 const CALLERS: usize = 64;
+
+/// So often moves are begun.
+const ROUND: Duration = Duration::from_secs(1);

@@ -10,6 +10,7 @@ mod departures;
 mod fence;
 mod handoff;
 mod migrate;
+mod nearness;
 mod placing;
 mod ranges;
 mod remote;

@@ -15,12 +15,13 @@ mod office;
 mod settings;
 
 pub use events::{ControllerAction, ControllerEvent, ControllerReport, WriteAnswer};
+pub(super) use settings::jittered;
 pub use settings::{ControllerSettings, EMBEDDED_LEASE, JITTER_PERCENT};
 
 use alloc::vec::Vec;
 
 use self::office::Office;
-use self::settings::{backoff, jittered};
+use self::settings::backoff;
 use super::{
     DataCenterInfo, DataCenterLiveness, DataCenterRecord, DataCenterState, LivenessEvent, MapEntry, Snapshot,
 };

@@ -7,6 +7,7 @@
 mod choice;
 mod controller;
 mod discovery;
+mod distances;
 mod id;
 mod info;
 mod liveness;
@@ -19,7 +20,7 @@ mod state;
 mod target;
 
 pub use choice::{
-    ChooseDataCenter, DataCenterCandidate, HomeByKey, NearestFirst, RegionFirst, WantedDataCenter,
+    ChooseDataCenter, DataCenterCandidate, HomeByKey, NearestFirst, RegionFirst, WantedDataCenter, in_order,
 };
 pub use controller::{
     Controller, ControllerAction, ControllerEvent, ControllerReport, ControllerSettings, EMBEDDED_LEASE,
@@ -29,6 +30,7 @@ pub use discovery::{
     AskId, Discovered, Discovery, DiscoveryAction, DiscoveryEvent, DiscoverySettings, FarAnswer, OnStale,
     SeekerId,
 };
+pub use distances::{DistanceAction, DistanceEvent, Distances};
 pub use id::{DataCenterId, DataCenterIdError};
 pub use info::{DataCenterInfo, DataCenterInfoError};
 pub use liveness::{DataCenterLiveness, LivenessAction, LivenessEvent};

@@ -1,18 +1,15 @@
-//! Into which datacenter an actor is placed that somebody wants abroad.
+//! Into which datacenters an actor may be placed that somebody wants abroad.
 //!
-//! The candidates come in an order that depends on the map, the target and the actor alone; chance decides only at which of
-//! its endpoints a datacenter is asked first. So the same inputs place the same actor in the same datacenter, and different
-//! actors spread over all that fit.
+//! Here it is decided which fit; a policy ([`ChooseDataCenter`](super::ChooseDataCenter)) puts them into the order in which they
+//! are tried, and chance decides only at which of its endpoints a datacenter is asked first.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 use core::fmt;
 use core::str::FromStr;
 
 use super::{DataCenterId, DataCenterIdError, DataCenterMap, DataCenterState, MapEntry, OnStale};
-use crate::hash::{mix, stable_hash};
 use crate::identity::NodeAddress;
 
 /// A datacenter by its id, or any that has these labels: `a.eu.main`, `tier=prod`, `tier=prod, latency=low`.
@@ -25,7 +22,7 @@ pub enum DataCenterTarget {
 }
 
 impl DataCenterTarget {
-    /// The datacenters of `map` that may take the actor with this hash, best first.
+    /// The datacenters of `map` that may take an actor, in the order of their ids.
     ///
     /// # Errors
     ///
@@ -33,7 +30,6 @@ impl DataCenterTarget {
     pub fn candidates<'map>(
         &self,
         map: &'map DataCenterMap,
-        actor: u64,
         on_stale: OnStale,
     ) -> Result<Vec<&'map MapEntry>, NoCandidate> {
         if map.stale && on_stale == OnStale::Fail {
@@ -47,7 +43,6 @@ impl DataCenterTarget {
             Some((id, standing)) => return Err(NoCandidate::NotActive { id, standing }),
             None => return Err(NoCandidate::Unknown { target: self.to_string() }),
         }
-        fitting.sort_by_key(|entry| (Reverse(weight(actor, entry.id())), entry.id().clone()));
         Ok(fitting)
     }
 
@@ -70,10 +65,6 @@ pub fn endpoint_order(endpoints: &[NodeAddress], random: u64) -> impl Iterator<I
     after.iter().chain(before)
 }
 
-fn weight(actor: u64, id: &DataCenterId) -> u64 {
-    mix(actor ^ stable_hash(id.as_str().as_bytes()))
-}
-
 /// Why no datacenter can take the actor; nothing was placed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
@@ -94,6 +85,12 @@ pub enum NoCandidate {
         id: DataCenterId,
         /// Where it stands.
         standing: DataCenterState,
+    },
+    /// The policy chooses none of the datacenters that fit.
+    #[error("the policy chooses none of the datacenters that fit {target:?}")]
+    NotChosen {
+        /// What was asked for.
+        target: String,
     },
 }
 
@@ -156,7 +153,7 @@ mod tests {
     use alloc::vec;
 
     use super::*;
-    use crate::datacenter::DataCenterInfo;
+    use crate::datacenter::{DataCenterInfo, HomeByKey, in_order};
 
     fn entry(name: &str, tier: &str, standing: DataCenterState) -> MapEntry {
         let labels = BTreeMap::from([("tier".into(), tier.into()), ("latency".into(), "low".into())]);
@@ -178,7 +175,8 @@ mod tests {
 
     fn names(target: &str, actor: u64, map: &DataCenterMap) -> Result<Vec<String>, NoCandidate> {
         let target: DataCenterTarget = target.parse().unwrap();
-        let found = target.candidates(map, actor, OnStale::Fail)?;
+        let found = target.candidates(map, OnStale::Fail)?;
+        let found = in_order(&HomeByKey, (actor, 0), map, &found, |_| None);
         Ok(found.into_iter().map(|entry| entry.id().to_string()).collect())
     }
 
@@ -216,7 +214,7 @@ mod tests {
         map.stale = true;
         assert_eq!(names("a", 1, &map), Err(NoCandidate::Stale));
         let target: DataCenterTarget = "a".parse().unwrap();
-        assert_eq!(target.candidates(&map, 1, OnStale::Proceed).unwrap().len(), 1);
+        assert_eq!(target.candidates(&map, OnStale::Proceed).unwrap().len(), 1);
     }
 
     /// Proves: R412

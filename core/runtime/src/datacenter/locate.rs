@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::datacenter::{
-    ChooseDataCenter, DataCenterCandidate, DataCenterId, DataCenterState, Discovered, MapEntry, OnStale,
-    WantedDataCenter,
+    ChooseDataCenter, DataCenterId, DataCenterState, Discovered, MapEntry, OnStale, in_order,
 };
 use archipelago_protocol::link::Hint;
 use archipelago_protocol::time::Millis;
@@ -125,19 +124,8 @@ fn home_of(
     target: &Target,
 ) -> Result<DataCenterId, CallError> {
     let map = node.datacenters().newest();
-    let own = map.own.as_ref().and_then(|own| map.get(own));
-    let candidate = |entry: &'_ MapEntry| {
-        let trip = || node.searches().round_trip(entry.id());
-        let round_trip = if map.is_own(entry.id()) { Some(Millis::ZERO) } else { trip() };
-        (entry.clone(), round_trip)
-    };
     let active = map.entries.iter().filter(|entry| entry.standing == DataCenterState::Active);
-    let candidates: Vec<_> = active.map(candidate).collect();
-    let candidates: Vec<_> = candidates
-        .iter()
-        .map(|(entry, round_trip)| DataCenterCandidate { info: &entry.info, round_trip: *round_trip })
-        .collect();
-    let asker = own.map(|entry| &entry.info);
-    let wanted = WantedDataCenter { actor: target.hash, asker, random: 0 };
-    policy.order(&wanted, &candidates).into_iter().next().ok_or_else(|| unreachable("none is active"))
+    let active: Vec<&MapEntry> = active.collect();
+    let order = in_order(policy, (target.hash, 0), &map, &active, |id| node.round_trip(id));
+    order.first().map(|entry| entry.id().clone()).ok_or_else(|| unreachable("none is active"))
 }

@@ -15,6 +15,7 @@ mod maps;
 mod named;
 mod placing;
 mod reach;
+mod round_trips;
 mod searches;
 mod settings;
 mod words;
@@ -30,6 +31,7 @@ pub(crate) use leaving::{leaving, left};
 pub(crate) use maps::Maps;
 pub use placing::{PlaceError, PlacedActor};
 pub use reach::Reach;
+pub(crate) use round_trips::RoundTrips;
 pub(crate) use searches::Searches;
 pub use settings::{DataCenterSettings, Gateways};
 pub(crate) use words::answer;
@@ -38,9 +40,14 @@ pub(crate) use words::readers;
 
 use crate::node::NodeShared;
 
-/// Starts the controller of a node that has a control plane and a way to other nodes. Call it on the control arbiter.
+/// Starts the controller of a node that has a control plane, and what measures distances, if there is a way to other nodes. Call it on
+/// the control arbiter.
 pub(crate) fn start(node: &Arc<NodeShared>) {
-    let plane = node.control_plane().filter(|_| node.remoting().transport().is_some());
+    if node.remoting().transport().is_none() {
+        return;
+    }
+    round_trips::start(node);
+    let plane = node.control_plane();
     if let Some(plane) = plane.cloned() {
         node.has_controller(DataCenterController::new(Arc::clone(node), plane).start());
     }

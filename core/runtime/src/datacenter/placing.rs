@@ -5,13 +5,14 @@
 //! elsewhere later. Everything that is said to the other side may be repeated, so an endpoint that does not answer is
 //! followed by the next.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::contract::{DirectoryError, Homes};
 use archipelago_protocol::datacenter::{
     DataCenterId, DataCenterMap, DataCenterState, DataCenterTarget, MapEntry, NoCandidate, Residence,
-    TargetError, endpoint_order,
+    TargetError, endpoint_order, in_order,
 };
 use archipelago_protocol::identity::{ActorId, Kind};
 use archipelago_protocol::time::Millis;
@@ -76,7 +77,8 @@ impl Node {
     /// Brings the virtual actor of a kind with a key to life in a datacenter: by its id, or in any that has these labels
     /// (`tier=prod`, `tier=prod, latency=low`). It stays there: messages to it go there from then on, from everywhere.
     ///
-    /// Which of several datacenters is chosen depends on the actor and on the map alone.
+    /// Which of several datacenters is chosen first, and which after one that does not answer, is for the policy to say
+    /// (`datacenter.placement`); without one it depends on the actor and on the map alone.
     ///
     /// # Errors
     ///
@@ -112,38 +114,48 @@ async fn place(
     let homes = node.homes().filter(|_| node.controller().is_some()).ok_or(PlaceError::NoControlPlane)?;
     let actor = actor_id(node, kind, key)?;
     let map = node.datacenters().newest();
-    let on_stale = node.settings().datacenter.stale_placement;
-    let mut candidates = target.candidates(&map, actor.stable_hash(), on_stale)?;
-    if let Some(home) = homes.home_of(&actor).await? {
-        candidates.retain(|entry| *entry.id() == home);
-        if candidates.is_empty() {
-            return Err(PlaceError::HomedElsewhere { datacenter: home });
-        }
-    }
-    not_live_here(node, &actor, &map, &candidates).await?;
-    let mut last = None;
-    for entry in candidates {
+    let candidates = choose(node, &target, &map, &actor, &**homes).await?;
+    let placed = place_in_one(node, &map, &actor, candidates, wake).await;
+    let outcome = match &placed {
+        Ok(_) => "placed",
+        Err(PlaceError::Unreachable { .. }) => "unreachable",
+        Err(_) => "refused",
+    };
+    counter!("archipelago_datacenter_placements_total", "outcome" => outcome).increment(1);
+    let (datacenter, spawned) = placed?;
+    forget_place(node, &actor);
+    Ok(PlacedActor { actor, datacenter, spawned })
+}
+
+/// Settles the home of an actor in the first of the datacenters that takes it.
+async fn place_in_one(
+    node: &Arc<NodeShared>,
+    map: &DataCenterMap,
+    actor: &ActorId,
+    candidates: Vec<&MapEntry>,
+    wake: bool,
+) -> Result<(DataCenterId, Option<Spawned>), PlaceError> {
+    let (mut left, mut last) = (VecDeque::from(candidates), None);
+    while let Some(entry) = left.pop_front() {
         let placed = if map.is_own(entry.id()) {
-            place_at_home(node, &actor, entry.id(), wake).await.map_err(Unplaced::from)
+            place_at_home(node, actor, entry.id(), wake).await.map_err(Unplaced::from)
         } else {
-            place_abroad(node, &actor, entry, wake).await
+            place_abroad(node, actor, entry, wake).await
         };
-        match placed {
-            Err(Unplaced { error, others_may: true }) => last = Some(error),
-            placed => {
-                let outcome = match &placed {
-                    Ok(_) => "placed",
-                    Err(Unplaced { error: PlaceError::Unreachable { .. }, .. }) => "unreachable",
-                    Err(_) => "refused",
-                };
-                counter!("archipelago_datacenter_placements_total", "outcome" => outcome).increment(1);
-                let spawned = placed.map_err(|unplaced| unplaced.error)?;
-                forget_place(node, &actor);
-                return Ok(PlacedActor { actor, datacenter: entry.id().clone(), spawned });
+        let Unplaced { error, others_may } = match placed {
+            Ok(spawned) => return Ok((entry.id().clone(), spawned)),
+            Err(unplaced) => unplaced,
+        };
+        match &error {
+            _ if others_may => {}
+            // Somebody else was faster, and chose one that fits as well.
+            PlaceError::HomedElsewhere { datacenter } if left.iter().any(|one| one.id() == datacenter) => {
+                left.retain(|one| one.id() == datacenter);
             }
+            _ => return Err(error),
         }
+        last = Some(error);
     }
-    counter!("archipelago_datacenter_placements_total", "outcome" => "unreachable").increment(1);
     Err(last.unwrap_or(PlaceError::NoControlPlane))
 }
 
@@ -160,21 +172,52 @@ impl<E: Into<PlaceError>> From<E> for Unplaced {
     }
 }
 
-/// An actor that lives here stays here.
-async fn not_live_here(
+/// The datacenters that may take the actor, best first: where it has its home or lives already, else as the policy says.
+async fn choose<'map>(
+    node: &Arc<NodeShared>,
+    target: &DataCenterTarget,
+    map: &'map DataCenterMap,
+    actor: &ActorId,
+    homes: &dyn Homes,
+) -> Result<Vec<&'map MapEntry>, PlaceError> {
+    let settings = &node.settings().datacenter;
+    let mut fitting = target.candidates(map, settings.stale_placement)?;
+    if let Some(home) = homes.home_of(actor).await? {
+        fitting.retain(|entry| *entry.id() == home);
+        if fitting.is_empty() {
+            return Err(PlaceError::HomedElsewhere { datacenter: home });
+        }
+    } else {
+        let question = (actor.stable_hash(), node.env().random());
+        fitting = in_order(&*settings.placement, question, map, &fitting, |id| node.round_trip(id));
+    }
+    stay_where_it_lives(node, actor, map, &mut fitting).await?;
+    if fitting.is_empty() {
+        return Err(NoCandidate::NotChosen { target: target.to_string() }.into());
+    }
+    Ok(fitting)
+}
+
+/// An actor that lives here stays here, whoever is chosen.
+async fn stay_where_it_lives(
     node: &Arc<NodeShared>,
     actor: &ActorId,
     map: &DataCenterMap,
-    candidates: &[&MapEntry],
+    chosen: &mut Vec<&MapEntry>,
 ) -> Result<(), PlaceError> {
-    let Some(own) = map.own.as_ref().filter(|own| !candidates.iter().any(|entry| entry.id() == *own)) else {
+    // Whether this datacenter takes it or not, no other is tried after it.
+    let Some(own) = map.own.as_ref().filter(|own| chosen.first().is_none_or(|entry| entry.id() != *own))
+    else {
         return Ok(());
     };
     match residence_here(node, actor).await? {
-        Residence::Here => Err(PlaceError::HomedElsewhere { datacenter: own.clone() }),
-        Residence::NotHere => Ok(()),
-        Residence::Unsettled => Err(not_serving("the shard of the actor has no owner at present").into()),
+        Residence::Here => chosen.retain(|entry| entry.id() == own),
+        Residence::NotHere => return Ok(()),
+        Residence::Unsettled => {
+            return Err(not_serving("the shard of the actor has no owner at present").into());
+        }
     }
+    if chosen.is_empty() { Err(PlaceError::HomedElsewhere { datacenter: own.clone() }) } else { Ok(()) }
 }
 
 /// Whether an actor lives in this datacenter; asked again, for a while, as long as nobody can say.

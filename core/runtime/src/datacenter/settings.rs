@@ -1,9 +1,13 @@
 //! What a node is told about its datacenter.
 
-use archipelago_protocol::datacenter::{ControllerSettings, DataCenterInfo, OnStale};
+use std::sync::Arc;
+
+use archipelago_protocol::datacenter::{
+    ChooseDataCenter, ControllerSettings, DataCenterInfo, HomeByKey, OnStale,
+};
 
 /// The datacenter of a node. Of effect only with a control plane.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DataCenterSettings {
     /// What it says about itself. Without endpoints, those follow from `gateways`. Default: the name `local`.
@@ -14,6 +18,8 @@ pub struct DataCenterSettings {
     pub controller: ControllerSettings,
     /// What a placement in another datacenter does while the map is stale. Default: fail.
     pub stale_placement: OnStale,
+    /// Which of several datacenters that fit takes an actor that is placed. Default: the key says it.
+    pub placement: Arc<dyn ChooseDataCenter>,
 }
 
 /// Whose addresses other datacenters are told.
@@ -33,6 +39,7 @@ impl Default for DataCenterSettings {
             gateways: Gateways::All,
             controller: ControllerSettings::default(),
             stale_placement: OnStale::Fail,
+            placement: Arc::new(HomeByKey),
         }
     }
 }

@@ -16,7 +16,7 @@ use super::placing::take_in;
 use crate::arbiter::not_serving;
 use crate::env::within;
 use crate::node::NodeShared;
-use crate::remote::{DATACENTERS, Spawned};
+use crate::remote::{DATACENTERS, Peer, Spawned};
 
 /// Something that one node says to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +36,8 @@ pub(super) enum Word {
         /// Whether the actor is to come to life at once.
         wake: bool,
     },
+    /// A node of another datacenter wants a sign of life.
+    Greet,
 }
 
 /// What is answered.
@@ -74,6 +76,18 @@ pub(super) async fn say(
     decode(&node.remoting().ask_service(peer, DATACENTERS, payload, left).await?)
 }
 
+/// Waits for a sign of life of another node, for `limit` at most.
+///
+/// # Errors
+///
+/// There was none.
+pub(super) async fn greet(node: &Arc<NodeShared>, peer: Arc<Peer>, limit: Millis) -> Result<(), CallError> {
+    let greeting = encode(&Word::Greet)?;
+    let asked = node.remoting().ask_service(peer, DATACENTERS, greeting, limit);
+    let answer = within(node.env(), limit, asked).await;
+    decode::<Answer>(&answer.unwrap_or(Err(CallError::Timeout { started: false }))?).map(drop)
+}
+
 /// Answers what another node says.
 ///
 /// # Errors
@@ -82,6 +96,7 @@ pub(super) async fn say(
 pub(crate) async fn answer(node: &Arc<NodeShared>, from: NodeId, request: &[u8]) -> Result<Bytes, CallError> {
     let answer = match decode(request)? {
         Word::Place { kind, key, datacenter, wake } => take_in(node, &kind, &key, &datacenter, wake).await?,
+        Word::Greet => Answer::Heard,
         word => of_member(node, from, word).await?,
     };
     encode(&answer)

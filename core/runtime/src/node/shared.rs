@@ -18,7 +18,7 @@ use crate::arbiter::{ArbiterLocal, ArbiterShared, Entry, local};
 use crate::catalog::Target;
 use crate::client::ContactList;
 use crate::cluster::Members;
-use crate::datacenter::{DataCenterController, Maps, Searches};
+use crate::datacenter::{DataCenterController, Maps, RoundTrips, Searches};
 use crate::env::{Environment, Shown};
 use crate::events::{DeadLetter, Event, EventStream, RemoteDeadLetter};
 use crate::named::NamedActors;
@@ -55,6 +55,7 @@ pub(crate) struct NodeShared {
     pub(super) parcels: Mutex<ParcelRoom<Shard>>,
     pub(super) datacenters: Arc<Maps>,
     pub(super) searches: Searches,
+    pub(super) round_trips: RoundTrips,
     pub(super) homes: Option<Arc<dyn Homes>>,
     pub(super) control_plane: Option<Arc<dyn ControlPlane>>,
     /// The actor that speaks with the control plane, once it runs.
@@ -311,6 +312,11 @@ impl NodeShared {
     /// The searches in other datacenters.
     pub(crate) const fn searches(&self) -> &Searches {
         &self.searches
+    }
+
+    /// How far away the other datacenters are.
+    pub(crate) const fn round_trips(&self) -> &RoundTrips {
+        &self.round_trips
     }
 
     /// Where it is written which actors were placed abroad.

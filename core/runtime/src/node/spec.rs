@@ -14,7 +14,7 @@ use super::{Gate, KindShared, Lives, NodeShared, StartError, guard, layouts};
 use crate::arbiter::{self, ArbiterShared, Entry, Presence};
 use crate::client::{self, ContactList};
 use crate::cluster::Members;
-use crate::datacenter::{Maps, Searches};
+use crate::datacenter::{Maps, RoundTrips, Searches};
 use crate::env::{ArbiterMain, ArbiterRole, Departure, Environment, Shown, Stay, within};
 use crate::events::EventStream;
 use crate::named::NamedActors;
@@ -88,6 +88,7 @@ impl Spec {
             ranges: Ranges::new(self.routing_table.clone()),
             datacenters: Arc::clone(&self.datacenters),
             searches: Searches::new(self.settings.discovery),
+            round_trips: RoundTrips::new(&self.settings, &self.kinds),
             homes: self.homes.clone(),
             control_plane: self.control_plane.clone(),
             controller: OnceLock::new(),

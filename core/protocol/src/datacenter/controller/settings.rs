@@ -47,7 +47,7 @@ pub const JITTER_PERCENT: u64 = 10;
 pub const EMBEDDED_LEASE: Millis = Millis(30_000);
 
 /// `interval`, more or less [`JITTER_PERCENT`].
-pub(super) fn jittered(interval: Millis, random: u64) -> Millis {
+pub(in super::super) fn jittered(interval: Millis, random: u64) -> Millis {
     let spread = interval.0.saturating_mul(JITTER_PERCENT) / 100;
     let width = spread.saturating_mul(2).saturating_add(1);
     Millis(interval.0 - spread + random % width)
