@@ -2,8 +2,8 @@
 
 use archipelago_protocol::identity::NodeId;
 use archipelago_protocol::session::{
-    ClaimEvent, HolderEvent, Lease, LeaseAnswer, LeaseOutcome, LeaseSeen, LeaseVersion, ObserverEvent,
-    Session, SessionHolder,
+    ClaimEvent, HolderAction, HolderEvent, Lease, LeaseAnswer, LeaseOutcome, LeaseSeen, LeaseVersion,
+    LostReason, ObserverEvent, Session, SessionHolder,
 };
 use archipelago_protocol::time::Millis;
 
@@ -20,12 +20,13 @@ impl World {
         lease: Lease,
         waiter: Option<Waiter>,
     ) {
-        self.send(rules, expect, Write::Lease(index_of(id), lease), waiter);
+        let deletes = rules.breaks(Mutant::EndsByDeleting) && lease.has_ended();
+        self.send(rules, expect, Write::Lease(index_of(id), (!deletes).then_some(lease)), waiter);
     }
 
     pub(super) fn send(&mut self, rules: Rules, expect: Expect, write: Write, waiter: Option<Waiter>) {
-        let timed =
-            [Mutant::CountsFromTheRepeat, Mutant::AcceptsMissing].into_iter().any(|m| rules.breaks(m));
+        let timed = [Mutant::CountsFromTheRepeat, Mutant::AcceptsMissing, Mutant::AcceptsOlderSeq];
+        let timed = timed.into_iter().any(|mutant| rules.breaks(mutant));
         let sent = if timed { self.tick } else { 0 };
         self.flights.push(Flight { expect, write, state: FlightState::Sent, waiter, sent });
     }
@@ -44,13 +45,19 @@ impl World {
         }
     }
 
-    fn apply_lease(&mut self, rules: Rules, index: usize, expect: Expect, lease: Lease) -> FlightState {
+    fn apply_lease(
+        &mut self,
+        rules: Rules,
+        index: usize,
+        expect: Expect,
+        lease: Option<Lease>,
+    ) -> FlightState {
         if !expect.allows(&self.leases[index], None) {
             return FlightState::FoundLease(self.lease_seen(session_id(index), false));
         }
-        self.revived |= self.ended[index] && matches!(lease, Lease::Live { .. });
-        self.ended[index] |= lease.has_ended();
-        self.leases[index].set(Some(lease), rules.stale_reads);
+        self.revived |= self.ended[index] && matches!(lease, Some(Lease::Live { .. }));
+        self.ended[index] |= lease.as_ref().is_none_or(Lease::has_ended);
+        self.leases[index].set(lease, rules.stale_reads);
         FlightState::Applied(self.leases[index].version)
     }
 
@@ -129,6 +136,12 @@ impl World {
         }
     }
 
+    /// The way to the store carries a write twice.
+    pub(crate) fn repeat(&mut self, number: usize) {
+        let copy = Flight { waiter: None, ..self.flights[number].clone() };
+        self.flights.push(copy);
+    }
+
     fn answer_holder(&mut self, rules: Rules, waiter: Waiter, flight: &Flight) {
         let outcome = flight.state.lease_outcome();
         if self.answer_broken_holder(rules, flight, &outcome) {
@@ -159,12 +172,26 @@ impl World {
             {
                 self.confirmed_anew(rules, session, sent, seen.version);
             }
+            (Some(Mutant::AcceptsOlderSeq), LeaseOutcome::Found(Some(seen)))
+                if self.is_own_and_old(holder, seen) =>
+            {
+                self.confirmed_anew(rules, session, sent, seen.version);
+            }
             (Some(Mutant::RecreatesAbsentLease), LeaseOutcome::Found(None)) => {
                 self.open_session(rules, index_of(session.id));
             }
             _ => return false,
         }
         true
+    }
+
+    /// Whether this process sent what the record shows, but no later than what is confirmed: for the holder that is foreign.
+    fn is_own_and_old(&self, holder: &SessionHolder, seen: &LeaseSeen) -> bool {
+        let own = matches!(seen.lease, Lease::Live { nonce, .. } if nonce == self.nonce());
+        let actions = holder.clone().handle(self.now(), HolderEvent::Seen(Some(seen.clone())));
+        own && actions
+            .iter()
+            .any(|action| matches!(action, HolderAction::Lost { reason: LostReason::Foreign, .. }))
     }
 
     fn confirmed_anew(&mut self, rules: Rules, session: Session, sent: Millis, version: LeaseVersion) {

@@ -72,7 +72,8 @@ impl World {
         let as_if = |lease| Some(LeaseSeen { id, version: LeaseVersion(0), lease });
         let ended = Lease::Ended { why: EndReason::Silent, by: B };
         match (rules.mutant, &seen) {
-            (Some(Mutant::TakesOnSuspicion), _) | (Some(Mutant::AbsenceIsDeath), None) => as_if(ended),
+            (Some(Mutant::TakesOnSuspicion), _)
+            | (Some(Mutant::AbsenceIsDeath | Mutant::EndsByDeleting), None) => as_if(ended),
             (Some(Mutant::AbsenceIsLife), None) => as_if(Lease::Live { seq: 0, nonce: 0, ttl: TTL }),
             _ => seen,
         }

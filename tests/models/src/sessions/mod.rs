@@ -51,6 +51,8 @@ struct Life {
     evicts: bool,
     revokes: bool,
     refusals: bool,
+    /// An open may be carried out twice: the way to the store repeats it. Ends are remembered for longer than that takes.
+    repeats: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +82,8 @@ enum Action {
     Answer(usize),
     GiveUp(usize),
     Refuse(usize),
+    /// Another copy of an open is on its way, for nobody.
+    Repeat(usize),
     /// A write that nobody waits for gets lost.
     Drop(usize),
 }
@@ -130,7 +134,8 @@ impl Sessions {
             }
             let ended = matches!(lease.value, Some(Lease::Ended { .. }));
             let live = matches!(lease.value, Some(Lease::Live { .. }));
-            if self.life.collects && ended || self.life.engine_deletes && (ended || live) {
+            let forgotten = ended && !self.life.repeats;
+            if self.life.collects && forgotten || self.life.engine_deletes && (forgotten || live) {
                 actions.push(Action::Vanish(session));
             }
             let owns = world.owner.value == Some(session_id(session));
@@ -173,11 +178,13 @@ impl Sessions {
     fn of_the_store(&self, world: &World, actions: &mut Vec<Action>) {
         for (number, flight) in world.flights.iter().enumerate() {
             let sent = flight.state == FlightState::Sent;
+            let opens = sent && flight.waiter == Some(Waiter::Open);
             let steps = [
                 (sent, Action::Apply(number)),
                 (!sent, Action::Answer(number)),
                 (flight.waiter.is_some(), Action::GiveUp(number)),
                 (sent && flight.waiter.is_some() && self.life.refusals, Action::Refuse(number)),
+                (opens && self.life.repeats && self.room(world), Action::Repeat(number)),
                 (sent && flight.waiter.is_none(), Action::Drop(number)),
             ];
             actions.extend(steps.into_iter().filter_map(|(possible, action)| possible.then_some(action)));
@@ -208,6 +215,7 @@ impl Sessions {
             Action::Answer(number) => world.answer(rules, number),
             Action::GiveUp(number) => world.give_up(rules, number),
             Action::Refuse(number) => world.refuse(rules, number),
+            Action::Repeat(number) => world.repeat(number),
             Action::Drop(number) => drop(world.flights.remove(number)),
         }
     }

@@ -25,12 +25,16 @@ pub(crate) enum Mutant {
     ClaimWithoutCas,
     /// 10: an absent lease counts as ended.
     AbsenceIsDeath,
+    /// 10, another form: whoever ends a session deletes its lease, and so an absent one counts as ended.
+    EndsByDeleting,
     /// 11: absence is counted like a version, also from stale reads, and ended where it stands.
     CountsAbsence,
     /// 12: a holder that finds its lease absent writes it again.
     RecreatesAbsentLease,
     /// 13: a holder takes a pin for its own record.
     AcceptsMissing,
+    /// 13, another form: it takes an attempt for news that is no younger than the confirmed one.
+    AcceptsOlderSeq,
     /// 14: a node serves what a read shows as its own.
     AdoptsByReading,
     /// 15: a release names the owner, not the generation.

@@ -27,8 +27,8 @@ pub(crate) enum Expect {
 /// A write and the record that it is for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Write {
-    /// Of the lease of the session with this index.
-    Lease(usize, Lease),
+    /// Of the lease of the session with this index. A mutant deletes leases.
+    Lease(usize, Option<Lease>),
     Owner(Option<NodeId>),
 }
 

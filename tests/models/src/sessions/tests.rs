@@ -39,6 +39,7 @@ const NOTHING_ELSE: Life = Life {
     evicts: false,
     revokes: false,
     refusals: false,
+    repeats: false,
 };
 
 const EVERYTHING: Life = Life {
@@ -51,6 +52,7 @@ const EVERYTHING: Life = Life {
     evicts: true,
     revokes: true,
     refusals: true,
+    repeats: false,
 };
 
 /// Two sessions one after the other, each with an open and one more write.
@@ -111,6 +113,7 @@ macro_rules! mutants {
 }
 
 const ENGINE_DELETES: Life = Life { engine_deletes: true, ..NOTHING_ELSE };
+const REPEATING: Life = Life { repeats: true, engine_deletes: true, ..NOTHING_ELSE };
 const LEAVING: Life = Life { releases: true, transfers: true, ..NOTHING_ELSE };
 const COLLECTING: Life = Life { collects: true, ..NOTHING_ELSE };
 
@@ -142,6 +145,7 @@ mutants! {
     mutant_08_beat_without_cas: BeatWithoutCas breaks "ended_never_comes_back" in one_owner(NOTHING_ELSE);
     mutant_09_claim_without_cas: ClaimWithoutCas breaks "server_is_recorded" in one_life(NOTHING_ELSE);
     mutant_10_absence_is_death: AbsenceIsDeath breaks "server_is_recorded" in one_life(ENGINE_DELETES);
+    mutant_10_ends_by_deleting: EndsByDeleting breaks "server_is_recorded" in one_life(ENGINE_DELETES);
     mutant_11_counts_absence: CountsAbsence breaks "ended_never_comes_back" in one_life(ENGINE_DELETES).reading_stale();
     mutant_12_recreates_absent_lease: RecreatesAbsentLease breaks "ended_never_comes_back" in one_owner(ENGINE_DELETES);
     mutant_13_accepts_missing: AcceptsMissing breaks "ended_session_is_silent" in one_write_at_a_time(ENGINE_DELETES);
@@ -169,11 +173,24 @@ fn two_serve_at_once_where_a_rule_is_broken() {
         (Mutant::NoSelfFence, one_write_at_a_time(NOTHING_ELSE)),
         (Mutant::ClaimWithoutCas, one_life(NOTHING_ELSE)),
         (Mutant::AbsenceIsDeath, one_life(ENGINE_DELETES)),
+        (Mutant::EndsByDeleting, one_life(ENGINE_DELETES)),
         (Mutant::AdoptsByReading, Sessions::new(Bounds { owner_writes: 3, ..ONE_LIFE }, LEAVING)),
         (Mutant::ReleasesBeforeStopping, one_life(LEAVING)),
     ] {
         hunt_for(run.breaking(mutant), "at_most_one_server").assert_broken("at_most_one_server");
     }
+}
+
+/// What breaks the form of mutant 10 that deletes is that the engine deletes as well.
+#[test]
+fn ends_may_delete_where_nothing_else_does() {
+    explore(Sessions::new(CRAMPED, NOTHING_ELSE).breaking(Mutant::EndsByDeleting)).assert_clean();
+}
+
+#[test]
+#[ignore = "more than a million states: for `cargo xtask soak`"]
+fn mutant_13_accepts_an_older_seq() {
+    hunt(one_owner(REPEATING).breaking(Mutant::AcceptsOlderSeq)).assert_broken("ended_session_is_silent");
 }
 
 #[test]
