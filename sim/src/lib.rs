@@ -38,6 +38,21 @@
 //! });
 //! ```
 //!
+//! A test whose seeds never meet what they are about proves nothing. [`for_each_seed_reaching`] fails if none of them
+//! came to a place that the test names; scripts and actors note places with [`sometimes!`]:
+//!
+//! ```
+//! use archipelago_sim::{Simulation, for_each_seed_reaching, sometimes};
+//!
+//! const PLACES: [&str; 2] = ["the long way", "the short way"];
+//!
+//! for_each_seed_reaching(1..=20, &PLACES, |seed| {
+//!     Simulation::new(seed).run(async |world| {
+//!         if world.chance(300) { sometimes!(PLACES, "the long way") } else { sometimes!(PLACES, "the short way") }
+//!     });
+//! });
+//! ```
+//!
 //! The project's own workloads are run by [`Sweep`]: each seed draws which
 //! families of faults and features take part, and the invariants are checked on ground truth that neither the
 //! runtime nor the actors can see.
@@ -72,7 +87,7 @@ pub use local::run_seed;
 #[cfg(feature = "mutants")]
 pub use mutants::set_network_mutant;
 pub use remote::run_remote_seed;
-pub use seeds::for_each_seed;
-pub use sometimes::{CLUSTER_POINTS, HANDOFF_POINTS, POINTS, REMOTE_POINTS, is_point, note_point};
+pub use seeds::{for_each_seed, for_each_seed_reaching};
+pub use sometimes::{CLUSTER_POINTS, HANDOFF_POINTS, POINTS, REMOTE_POINTS, is_listed, is_point, note_point};
 pub use sweep::{Sweep, Workload};
 pub use world::{Run, SimControlPlane, Simulation, World, bind_of};

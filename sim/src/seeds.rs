@@ -1,7 +1,10 @@
 //! A test that runs many seeds and says how to run the one that failed.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use crate::sometimes::take_fired;
 
 /// Runs `test` once for each seed. If it panics, the seed is named with the way to run it alone: with the variable
 /// `ARCHIPELAGO_SIM_SEED` set to it, the same test runs that seed and no other.
@@ -9,10 +12,69 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 /// # Panics
 ///
 /// As `test` does, after naming the seed; or if the variable is set to something that is not a number.
-pub fn for_each_seed<T>(seeds: impl IntoIterator<Item = u64>, mut test: impl FnMut(u64) -> T) -> Vec<T> {
-    let only = std::env::var(ONLY).ok();
-    let only = only.map(|text| text.parse::<u64>().expect("ARCHIPELAGO_SIM_SEED is the number of a seed"));
-    let seeds: Vec<u64> = only.map_or_else(|| seeds.into_iter().collect(), |seed| vec![seed]);
+pub fn for_each_seed<T>(seeds: impl IntoIterator<Item = u64>, test: impl FnMut(u64) -> T) -> Vec<T> {
+    match replayed() {
+        Some(seed) => run(vec![seed], test),
+        None => run(seeds, test),
+    }
+}
+
+/// As [`for_each_seed`], and together the seeds must have come to every place in `points`: a test that never meets its
+/// difficulty proves nothing. Places are noted with [`sometimes!`](crate::sometimes). A seed that is run alone owes nothing.
+///
+/// ```
+/// use archipelago_sim::{Simulation, for_each_seed_reaching, sometimes};
+///
+/// const PLACES: [&str; 2] = ["heads", "tails"];
+///
+/// for_each_seed_reaching(1..=20, &PLACES, |seed| {
+///     Simulation::new(seed).run(async |world| match world.below(2) {
+///         0 => sometimes!(PLACES, "heads"),
+///         _ => sometimes!(PLACES, "tails"),
+///     });
+/// });
+/// ```
+///
+/// # Panics
+///
+/// As [`for_each_seed`]; if there are no seeds; or if a place was never reached, with the names of all such.
+pub fn for_each_seed_reaching<T>(
+    seeds: impl IntoIterator<Item = u64>,
+    points: &[&'static str],
+    test: impl FnMut(u64) -> T,
+) -> Vec<T> {
+    match replayed() {
+        Some(seed) => run(vec![seed], test),
+        None => run_reaching(seeds, points, test),
+    }
+}
+
+/// The one seed to run, if it is named.
+fn replayed() -> Option<u64> {
+    let only = std::env::var(ONLY).ok()?;
+    Some(only.parse().expect("ARCHIPELAGO_SIM_SEED is the number of a seed"))
+}
+
+fn run_reaching<T>(
+    seeds: impl IntoIterator<Item = u64>,
+    points: &[&'static str],
+    mut test: impl FnMut(u64) -> T,
+) -> Vec<T> {
+    // What an earlier test on this thread has reached does not count.
+    take_fired();
+    let mut reached = BTreeSet::new();
+    let outputs = run(seeds, |seed| {
+        let output = test(seed);
+        reached.extend(take_fired());
+        output
+    });
+    assert!(!outputs.is_empty(), "no seed was run, so nothing is proved");
+    let missed: Vec<_> = points.iter().filter(|point| !reached.contains(*point)).collect();
+    assert!(missed.is_empty(), "{} seeds never came to {missed:?}", outputs.len());
+    outputs
+}
+
+fn run<T>(seeds: impl IntoIterator<Item = u64>, mut test: impl FnMut(u64) -> T) -> Vec<T> {
     seeds.into_iter().map(|seed| one(seed, &mut test)).collect()
 }
 
@@ -39,6 +101,48 @@ mod tests {
     #[test]
     fn every_seed_runs_once_in_order() {
         assert_eq!(for_each_seed(3..6, |seed| seed * 2), [6, 8, 10]);
+    }
+
+    const PLACES: [&str; 3] = ["even", "odd", "negative"];
+
+    fn note_parity(seed: u64) {
+        if seed % 2 == 0 {
+            crate::sometimes!(PLACES, "even");
+        } else {
+            crate::sometimes!(PLACES, "odd");
+        }
+    }
+
+    fn told(panicked: impl FnOnce()) -> String {
+        let panic = catch_unwind(AssertUnwindSafe(panicked)).expect_err("it fails");
+        panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| Some((*panic.downcast_ref::<&str>()?).to_owned()))
+            .unwrap()
+    }
+
+    #[test]
+    fn seeds_that_together_come_everywhere_pass() {
+        assert_eq!(run_reaching(1..=2, &PLACES[..2], note_parity).len(), 2);
+    }
+
+    #[test]
+    fn what_no_seed_came_to_is_named() {
+        let told = told(|| drop(run_reaching([1, 3], &PLACES, note_parity)));
+        assert!(told.contains(r#"["even", "negative"]"#), "{told}");
+    }
+
+    #[test]
+    fn what_was_reached_before_the_first_seed_does_not_count() {
+        note_parity(2);
+        let told = told(|| drop(run_reaching([1], &PLACES[..2], note_parity)));
+        assert!(told.contains("even"), "{told}");
+    }
+
+    #[test]
+    fn without_a_seed_nothing_is_proved() {
+        assert!(told(|| drop(run_reaching([], &[], note_parity))).contains("no seed"));
     }
 
     #[test]

@@ -7,13 +7,39 @@ thread_local! {
     static FIRED: RefCell<BTreeSet<&'static str>> = const { RefCell::new(BTreeSet::new()) };
 }
 
-/// Notes that a named place was reached in this run. The name must be one of [`POINTS`](crate::POINTS),
-/// [`REMOTE_POINTS`](crate::REMOTE_POINTS) or [`CLUSTER_POINTS`](crate::CLUSTER_POINTS).
+/// Notes that a named place was reached in this run.
+///
+/// A test names the places that its seeds must come to in a constant list, and gives that list to
+/// [`for_each_seed_reaching`](crate::for_each_seed_reaching). A name that is not in the list does not compile. Actors may note
+/// places as well as scripts.
+///
+/// ```
+/// use archipelago_sim::sometimes;
+///
+/// const PLACES: [&str; 2] = ["the guard slept", "the guard woke up"];
+///
+/// sometimes!(PLACES, "the guard slept");
+/// ```
+///
+/// ```compile_fail
+/// # const PLACES: [&str; 2] = ["the guard slept", "the guard woke up"];
+/// archipelago_sim::sometimes!(PLACES, "the guard sleeps");
+/// ```
+///
+/// Without a list the name must be one of the project's own workloads: of [`POINTS`](crate::POINTS),
+/// [`REMOTE_POINTS`](crate::REMOTE_POINTS), [`CLUSTER_POINTS`](crate::CLUSTER_POINTS) or
+/// [`HANDOFF_POINTS`](crate::HANDOFF_POINTS).
 #[macro_export]
 macro_rules! sometimes {
     ($name:literal) => {{
         const {
             assert!($crate::is_point($name), "the name is listed nowhere");
+        }
+        $crate::note_point($name);
+    }};
+    ($points:expr, $name:literal) => {{
+        const {
+            assert!($crate::is_listed(&$points, $name), "the name is not in the list");
         }
         $crate::note_point($name);
     }};
@@ -30,16 +56,18 @@ pub(crate) fn take_fired() -> BTreeSet<&'static str> {
     FIRED.take()
 }
 
-/// True if `name` is one of [`POINTS`], [`REMOTE_POINTS`] or [`CLUSTER_POINTS`].
+/// True if `name` is one of the project's own. Use [`sometimes!`].
 #[doc(hidden)]
 pub const fn is_point(name: &str) -> bool {
-    contains(&POINTS, name)
-        || contains(&REMOTE_POINTS, name)
-        || contains(&CLUSTER_POINTS, name)
-        || contains(&HANDOFF_POINTS, name)
+    is_listed(&POINTS, name)
+        || is_listed(&REMOTE_POINTS, name)
+        || is_listed(&CLUSTER_POINTS, name)
+        || is_listed(&HANDOFF_POINTS, name)
 }
 
-const fn contains(points: &[&str], name: &str) -> bool {
+/// True if `name` is one of `points`. Use [`sometimes!`].
+#[doc(hidden)]
+pub const fn is_listed(points: &[&str], name: &str) -> bool {
     let mut index = 0;
     while index < points.len() {
         if equal(points[index].as_bytes(), name.as_bytes()) {

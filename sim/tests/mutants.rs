@@ -255,6 +255,12 @@ fn a_delete_without_a_generation_is_found() {
     is_found_in_the_directory(DirectoryMutant::DeletesByKey, TWO_OWNERS);
 }
 
+/// A release whose answer is lost is repeated after the next owner's claim.
+#[test]
+fn a_release_without_a_generation_is_found() {
+    is_found_in_the_directory(DirectoryMutant::ReleasesByKey, TWO_OWNERS);
+}
+
 #[test]
 fn suspicion_taken_for_death_is_found() {
     is_found_in_a_cluster(

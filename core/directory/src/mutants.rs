@@ -16,6 +16,8 @@ pub enum Mutant {
     ClaimAsksNobody,
     /// Every delete names a version: what an ended session has left is deleted whoever has it by now.
     DeletesByKey,
+    /// The same for a release: it deletes whatever stands there, and is repeated until it is answered.
+    ReleasesByKey,
 }
 
 /// What a claim is told about the lease of the present owner.

@@ -12,7 +12,7 @@ use archipelago_protocol::session::{Claim, ClaimAction, ClaimEvent, Lease, Lease
 use crate::directory::StoreDirectory;
 use crate::leases::{not_ended, unasked_guard};
 use crate::mutants::{Mutant, bent, broken};
-use crate::record::{Expect, Guard, Record, Seen, Space, Version, Write};
+use crate::record::{Expect, Guard, Record, RecordId, Seen, Space, Version, Write};
 use crate::store::{CasAnswer, Read};
 use crate::value::{OwnerState, OwnerValue, decode_owner_state, encode, node_record_id, owner_id};
 
@@ -114,6 +114,9 @@ impl StoreDirectory {
     }
 
     pub(crate) async fn give_up(&self, placement: &Placement) -> Result<(), DirectoryError> {
+        if broken(Mutant::ReleasesByKey) {
+            return self.delete_whoever_has(&owner_id(&placement.key)).await;
+        }
         self.replace(placement, placement.node, Write::Delete).await.map(drop)
     }
 
@@ -185,6 +188,18 @@ impl StoreDirectory {
             }
         }
         Ok(records.len())
+    }
+
+    /// A deliberate bug: the generation that was given up is not named, so a release that comes late takes what is another's.
+    async fn delete_whoever_has(&self, id: &RecordId) -> Result<(), DirectoryError> {
+        loop {
+            let Some(now) = self.get(id, Read::Linearizable).await? else { return Ok(()) };
+            match self.cas(id, now.expect(), Write::Delete, None).await {
+                Ok(CasAnswer::Applied(_)) => return Ok(()),
+                Ok(_) | Err(DirectoryError::Unknown { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 }
 

@@ -414,6 +414,11 @@ impl World {
         self.life(index).map_or(0, |life| life.env.switch().meters().counter(name))
     }
 
+    /// The same of those counters that have this label.
+    pub fn labelled(&self, index: usize, name: &str, label: (&str, &str)) -> u64 {
+        self.life(index).map_or(0, |life| life.env.switch().meters().labelled(name, label))
+    }
+
     /// What a node that is up shows by the gauges of this name, added up; nothing of one that is not.
     pub fn gauge(&self, index: usize, name: &str) -> f64 {
         self.life(index).map_or(0.0, |life| life.env.switch().meters().gauge(name))

@@ -19,6 +19,11 @@ fn the_same_seed_gives_the_same_run_with_moves() {
     crate::common::repeats(Workload::Handoff, &[2, 3], SHORT);
 }
 
+#[test]
+fn the_same_seed_gives_the_same_run_with_moves_in_another_process() {
+    crate::common::repeats_elsewhere(Workload::Handoff, 4, SHORT);
+}
+
 // ---- scripts ----
 
 /// All three host the counters; whoever asks first owns them.

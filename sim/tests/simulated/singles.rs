@@ -85,6 +85,42 @@ fn of_claims_at_once_one_is_placed_and_all_messages_reach_it() {
     });
 }
 
+fn decided(world: &World) -> [u64; 3] {
+    ["placed", "already_placed", "raced"].map(|decision| {
+        let label = ("decision", decision);
+        (0..3).map(|index| world.labelled(index, "archipelago_placements_total", label)).sum()
+    })
+}
+
+/// Proves: C9
+#[test]
+fn a_place_taken_found_and_lost_to_another_is_each_counted() {
+    three(&settings(Arc::new(Local))).run(async |world| {
+        met(&world).await;
+        assert_eq!(decided(&world), [0, 0, 0]);
+        assert_eq!(tick(&world, 0, "one").await, Ok(1));
+        assert_eq!(decided(&world), [1, 0, 0], "nobody had it");
+        assert_eq!(tick(&world, 1, "one").await, Ok(2));
+        assert_eq!(decided(&world), [1, 1, 0], "it was there when node 1 looked");
+        assert_eq!(tick(&world, 1, "one").await, Ok(3));
+        assert_eq!(decided(&world), [1, 1, 0], "node 1 remembers it");
+        // Now all look at about the same time, and each would have it for itself.
+        world.store_faults(Faults { max_delay: Millis(5), ..Faults::default() });
+        for key in 0..10 {
+            let key = key.to_string();
+            let calls = join_all((0..3).map(|index| tick(&world, index, &key))).await;
+            assert!(calls.iter().all(Result::is_ok), "{calls:?}");
+        }
+        let [placed, already_placed, raced] = decided(&world);
+        assert_eq!(
+            (placed, already_placed + raced),
+            (11, 21),
+            "two of three came too late, one way or the other"
+        );
+        assert!(raced > 0, "it came between somebody's look and claim");
+    });
+}
+
 /// Proves: R210, R215, R216, R226
 #[test]
 fn an_idle_actor_gives_its_record_up_and_a_sender_that_remembers_it_finds_the_next_one() {

@@ -29,7 +29,7 @@ pub(crate) fn membership(bytes: &[u8]) -> bool {
 /// One of each kind.
 pub(crate) fn words_of_members() -> Vec<Vec<u8>> {
     let member = Member::joining(NodeInfo { id: NodeId::new(8), ..samples::node() });
-    let load = NodeLoad { counter: 3, activations: 70, waiting: 2, busy_permille: 400 };
+    let load = NodeLoad { counter: 3, activations: 70, waiting: 2 };
     let word =
         MemberWord { member, clock: 5, observed: 2, unreachable: vec![NodeId::new(9)], load: Some(load) };
     let digest = Digest {

@@ -76,10 +76,8 @@ pub struct NodeLoad {
     pub counter: u32,
     /// Virtual actors that are active.
     pub activations: u32,
-    /// Messages that wait in inboxes.
+    /// Messages that were taken for them and have not begun.
     pub waiting: u32,
-    /// Processor time in use, in thousandths of what the node has.
-    pub busy_permille: u16,
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ pub(crate) struct ArbiterShared {
     ingress: mpsc::Sender<Entry>,
     /// How many actors were active when the arbiter last looked.
     active: AtomicUsize,
+    /// How many jobs had been taken then and had not begun.
+    waiting: AtomicUsize,
     /// Whether anything of it may still run actors.
     running: AtomicBool,
 }
@@ -66,8 +68,8 @@ impl ArbiterShared {
     /// The shared part of an arbiter with room for `bound` entries, and where they come out.
     pub(crate) fn new(bound: usize) -> (Self, mpsc::Receiver<Entry>) {
         let (ingress, entries) = mpsc::channel(bound.max(1));
-        let (active, running) = (AtomicUsize::new(0), AtomicBool::new(false));
-        (Self { place: OnceLock::new(), ingress, active, running }, entries)
+        let (active, waiting, running) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+        (Self { place: OnceLock::new(), ingress, active, waiting, running }, entries)
     }
 
     pub(super) fn place(&self) -> Option<Place> {
@@ -76,6 +78,10 @@ impl ArbiterShared {
 
     pub(crate) fn active(&self) -> usize {
         self.active.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
     }
 
     /// Whether it has begun and its tasks have neither ended nor been dropped.
@@ -216,8 +222,9 @@ impl MainLoop {
             self.local.sweep_routes();
         }
         self.local.measure(self.entries.len());
-        let active = self.local.active_actors();
-        self.local.node().arbiter(self.local.index()).active.store(active, Ordering::Relaxed);
+        let shared = self.local.node().arbiter(self.local.index());
+        shared.active.store(self.local.active_actors(), Ordering::Relaxed);
+        shared.waiting.store(self.local.waiting_jobs(), Ordering::Relaxed);
         self.local.make_room(now);
         self.look_at_drain(now);
         if came_in || worked || self.timer_is_due(now, cx) {

@@ -353,6 +353,11 @@ impl ArbiterLocal {
         self.open_jobs.get()
     }
 
+    /// Jobs that have not begun.
+    pub(super) fn waiting_jobs(&self) -> usize {
+        self.open_jobs.get().saturating_sub(self.running_jobs.get())
+    }
+
     pub(super) fn accepted_jobs(&self) -> u64 {
         self.accepted.get()
     }

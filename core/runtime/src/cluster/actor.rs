@@ -262,12 +262,19 @@ impl Cluster {
     fn measure_load(&self, ctx: &mut Context<Self>) {
         let sleep = self.node.env().sleep(MEASURE_EVERY);
         ctx.spawn(sleep.into_actor(self).map(|(), cluster, ctx| {
-            let activations = u32::try_from(cluster.node.active_actors()).unwrap_or(u32::MAX);
-            let load = NodeLoad { activations, ..NodeLoad::default() };
+            let load = NodeLoad {
+                activations: at_most_u32(cluster.node.active_actors()),
+                waiting: at_most_u32(cluster.node.waiting_jobs()),
+                ..NodeLoad::default()
+            };
             cluster.tell(MembershipEvent::LoadMeasured(load));
             cluster.measure_load(ctx);
         }));
     }
+}
+
+fn at_most_u32(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 fn named(entry: Entry) -> Option<NodeInfo> {

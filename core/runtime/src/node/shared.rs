@@ -91,6 +91,11 @@ impl NodeShared {
         self.arbiters.iter().map(ArbiterShared::active).sum()
     }
 
+    /// How many jobs were taken and have not begun, roughly.
+    pub(crate) fn waiting_jobs(&self) -> usize {
+        self.arbiters.iter().map(ArbiterShared::waiting).sum()
+    }
+
     /// Whether the node takes nothing new.
     pub(crate) fn is_stopping(&self) -> bool {
         self.lives.is_stopping()

@@ -91,7 +91,10 @@ async fn at(node: &Arc<NodeShared>, shard: Shard, key: &OwnedKey, location: Loca
         Place::Node(id) if id == node.id() => {
             place_here(node, shard, key).await.map_or(Found::NotYet, Found::At)
         }
-        Place::Node(owner) => reached(node, key, Hint { owner, generation }).await,
+        Place::Node(owner) => {
+            counter!("archipelago_placements_total", "decision" => "already_placed").increment(1);
+            reached(node, key, Hint { owner, generation }).await
+        }
         Place::Address(address) => match met(node.remoting().meet_serving(address).await) {
             Some(owner) => Found::At(Hint { owner, generation }),
             None => Found::NotYet,
