@@ -127,7 +127,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 167] = [
+static KEYS: [Key; 168] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -284,6 +284,7 @@ static KEYS: [Key; 167] = [
     Key::of::<Optional<PathBuf>>(&["transport", "development"]),
     Key::of::<Room>(&["lanes", "bytes"]),
     Key::of::<NonZeroU32>(&["lanes", "calls"]),
+    Key::of::<NonZeroU32>(&["lanes", "waiting"]),
     Key::of::<Room>(&["lanes", "window"]),
     Key::of::<Room>(&["lanes", "answers"]),
     Key::of::<Room>(&["lanes", "frame"]),

@@ -20,7 +20,7 @@ use archipelago_bench_raw::{Contestant, RawError, RawFigures};
 
 use crate::measure::Figures;
 use crate::node::Road;
-use crate::strain::Beside;
+use crate::strain::{Beside, STALLS, Stall};
 
 const ROUNDS: usize = 5;
 
@@ -94,10 +94,15 @@ fn strain(road: Road) -> usize {
     }
     let ratio = median(beside.iter().map(|one| one.beside_p99 / one.alone_p99).collect());
     let most = median(beside.iter().map(|one| one.beside_most / 1_000.0).collect());
-    let (growth, buffer) = on_actix(strain::stalled_receiver(road));
     bar(road, "p99_beside_64_mib_vs_alone", ratio, 5.0, ratio <= 5.0)
         + bar(road, "slowest_beside_64_mib_ms", most, 20.0, most <= 20.0)
-        + bar(road, "stalled_growth_vs_buffer", growth / buffer, 1.0, growth <= buffer)
+        + STALLS.into_iter().map(|stall| stalled(road, stall)).sum::<usize>()
+}
+
+/// What a sender keeps for a receiver that stands still; whether that is more than it may.
+fn stalled(road: Road, stall: Stall) -> usize {
+    let (growth, buffer) = on_actix(strain::stalled_receiver(road, stall));
+    bar(road, stall.name, growth / buffer, 1.0, growth <= buffer)
 }
 
 /// One turn of each contestant.
