@@ -93,7 +93,8 @@ fn strain(road: Road) -> usize {
         );
     }
     let ratio = median(beside.iter().map(|one| one.beside_p99 / one.alone_p99).collect());
-    let most = median(beside.iter().map(|one| one.beside_most / 1_000.0).collect());
+    // No call at all may take longer, so the slowest of all rounds counts.
+    let most = beside.iter().map(|one| one.beside_most / 1_000.0).fold(0.0, f64::max);
     bar(road, "p99_beside_64_mib_vs_alone", ratio, 5.0, ratio <= 5.0)
         + bar(road, "slowest_beside_64_mib_ms", most, 20.0, most <= 20.0)
         + STALLS.into_iter().map(|stall| stalled(road, stall)).sum::<usize>()
