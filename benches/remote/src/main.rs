@@ -70,8 +70,9 @@ fn compare(road: Road) -> usize {
     rounds(road, raw, 64, 200_000);
     let one = rounds(road, raw, 1, 20_000);
     let of_batch = median(full.iter().map(|round| round.ours.per_second / round.batch.per_second).collect());
+    // No bar: the bar below is against callers, who wait as ours do.
     println!(
-        "{:<5} ask  1024 at {of_batch:.3} of raw frames in batches, where nobody waits for one",
+        "info remote.{}_ask_1024_vs_raw_batches measured={of_batch:.3}: one task per side, whole buffers, nobody waits",
         road.name()
     );
     let tells: Vec<f64> = (0..ROUNDS).map(|_| on_actix(measure::tell(road, 1_000_000))).collect();
