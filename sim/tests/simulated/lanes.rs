@@ -1,4 +1,5 @@
-//! A lane whose receiver stands still, and what becomes of what is sent to that one, by each of the strategies for a full lane.
+//! One lane between two nodes: large messages keep their place on it, and a receiver that stands still fills it. What becomes
+//! of what is sent to that one, by each of the strategies for a full lane.
 
 use std::time::Duration;
 
@@ -6,9 +7,10 @@ use archipelago::prelude::*;
 use archipelago_memory::NetworkSettings;
 use archipelago_protocol::call::Queue;
 use archipelago_protocol::link::Overflow;
+use archipelago_protocol::time::Millis;
 use archipelago_runtime::env::from_outside;
 use archipelago_runtime::{NodeBuilder, NodeSettings, RemoteSettings};
-use archipelago_sim::{Simulation, World, bind_of};
+use archipelago_sim::{Link, Simulation, World, bind_of};
 use futures_util::future::join_all;
 
 /// A number, and something to carry.
@@ -103,6 +105,30 @@ fn lost(world: &World) -> u64 {
 
 fn full(bound: usize) -> Result<(), CallError> {
     Err(CallError::Overloaded { queue: Queue::Lane, bound: bound as u32 })
+}
+
+/// Large messages travel on streams of their own, which no transport orders against its lane.
+#[test]
+fn large_keeps_order() {
+    let large = |remote: &mut RemoteSettings| remote.frame = 4 << 10;
+    two_nodes(large).run(async |world| {
+        ask(&world, 0, (0, 5_000)).await.expect("the scribe answers");
+        world.slow_link(
+            1,
+            0,
+            Link { latency: Millis(2), jitter: Millis(40), loss_per_mille: 50, duplicate_per_mille: 0 },
+        );
+        let mut asks = Vec::new();
+        for number in 1..40 {
+            let length = if number % 13 == 2 { 30 << 10 } else { 100 };
+            match number % 3 {
+                0 => tell(&world, number, length),
+                _ => asks.push(ask(&world, number, (length, 60_000))),
+            }
+        }
+        assert!(join_all(asks).await.iter().all(Result::is_ok));
+        assert_eq!(notes(&world).await, (0..40).collect::<Vec<_>>());
+    });
 }
 
 /// Proves: R123, R124, R433
