@@ -110,6 +110,7 @@ fn remote_settings(settings: &Settings, datacenter: &DataCenterSettings, store: 
     remote.store = store;
     remote.lane_bytes = bytes(lanes.bytes);
     remote.lane_calls = bound(lanes.calls.get());
+    remote.lane_waiting = bound(lanes.waiting.get());
     remote.window_bytes = bytes(lanes.window);
     remote.answer_bytes = bytes(lanes.answers);
     remote.frame = bytes(lanes.frame);
@@ -243,6 +244,7 @@ mod tests {
             ("datacenter.region", "eu"),
             ("lanes.bytes", "1 MiB"),
             ("lanes.calls", "2"),
+            ("lanes.waiting", "4"),
             ("lanes.window", "3 MiB"),
             ("lanes.answers", "5 MiB"),
             ("lanes.frame", "4 KiB"),
@@ -263,6 +265,7 @@ mod tests {
         expected.store = "s".to_owned();
         expected.lane_bytes = 1 << 20;
         expected.lane_calls = 2;
+        expected.lane_waiting = 4;
         expected.window_bytes = 3 << 20;
         expected.answer_bytes = 5 << 20;
         expected.frame = 4 << 10;

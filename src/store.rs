@@ -11,8 +11,6 @@ mod home;
 mod nats;
 mod settle;
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use control_plane::Plane;
@@ -24,6 +22,7 @@ use archipelago_directory::{
 use archipelago_embedded::{CarryError, Courier, EmbeddedConfig, EmbeddedStore, ServedStore, StoreServer};
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::contract::{Directory, Homes, RoutingTable, StateStore};
+use archipelago_protocol::hash::stable_hash_parts;
 use archipelago_protocol::identity::{NodeAddress, NodeId};
 use archipelago_protocol::ranges::TableSource;
 use archipelago_protocol::session::times;
@@ -107,7 +106,7 @@ impl Backing {
             None if embedded.serve => Self::served(settings, given, env, timer),
             None => {
                 let store = given.unwrap_or_default();
-                let identity = own_identity(settings, &store);
+                let identity = own_identity(settings, &store, &**env);
                 Self::on(store, timer, identity, Part::None)
             }
         }
@@ -220,13 +219,13 @@ fn identity_in(settings: &Settings, name: impl FnOnce() -> String) -> String {
     if settings.cluster.placed.is_empty() { name() } else { String::new() }
 }
 
-fn own_identity(settings: &Settings, store: &Arc<EmbeddedStore>) -> String {
-    // The address tells the stores of this process apart, the random key of the hash those of others; hashed, the
-    // address says nothing about this process's memory.
-    static PROCESS: OnceLock<RandomState> = OnceLock::new();
-    let address = Arc::as_ptr(store).addr();
-    let hash = || PROCESS.get_or_init(RandomState::new).hash_one(address);
-    identity_in(settings, || format!("embedded-{:016x}", hash()))
+fn own_identity(settings: &Settings, store: &Arc<EmbeddedStore>, env: &dyn Environment) -> String {
+    // The address tells the stores of this process apart, the random key those of others; hashed with a key that nobody is
+    // told, the address says nothing about this process's memory.
+    static PROCESS: OnceLock<u64> = OnceLock::new();
+    let key = PROCESS.get_or_init(|| env.random()).to_string();
+    let address = Arc::as_ptr(store).addr().to_string();
+    identity_in(settings, || format!("embedded-{:016x}", stable_hash_parts(&[&key, &address])))
 }
 
 /// Before the address of a node whose store others join.
@@ -236,20 +235,24 @@ const STORE_SERVICE: u16 = 1;
 
 #[cfg(test)]
 mod tests {
+    use archipelago_runtime::env::{HostEnvironment, Threads};
+
     use super::*;
 
     #[test]
     fn nodes_that_share_a_store_have_its_identity_and_others_have_another() {
         let settings = Settings::default();
         let (shared, own) = (Arc::default(), Arc::default());
-        assert_eq!(own_identity(&settings, &shared), own_identity(&settings, &Arc::clone(&shared)));
-        assert_ne!(own_identity(&settings, &shared), own_identity(&settings, &own));
+        // Nodes of one process may have environments of their own.
+        let of = |store| own_identity(&settings, store, &HostEnvironment::new(Threads::Current));
+        assert_eq!(of(&shared), of(&Arc::clone(&shared)));
+        assert_ne!(of(&shared), of(&own));
     }
 
     #[test]
     fn where_kinds_are_placed_by_hand_no_store_is_compared() {
         let mut settings = Settings::default();
         settings.cluster.placed.insert("Account".to_owned(), "host:4710".parse().unwrap());
-        assert_eq!(own_identity(&settings, &Arc::default()), "");
+        assert_eq!(own_identity(&settings, &Arc::default(), &HostEnvironment::new(Threads::Current)), "");
     }
 }

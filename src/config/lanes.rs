@@ -19,6 +19,8 @@ pub struct LaneSettings {
     pub bytes: Size,
     /// Calls of one lane that may await their answer.
     pub calls: NonZeroU32,
+    /// How many of these may wait for room, if `overflow` is [`Wait`](Overflow::Wait); half of them at most.
+    pub waiting: NonZeroU32,
     /// Bytes of messages from one lane that may wait for their actors; beyond it the lane is not read.
     pub window: Size,
     /// Bytes of answers that may wait for an arbiter of another node that does not read them; beyond it the connection is
@@ -51,6 +53,7 @@ impl Default for LaneSettings {
         Self {
             bytes: Size::from_bytes(8 << 20),
             calls: count::<65_536>(),
+            waiting: count::<1_024>(),
             window: Size::from_bytes(8 << 20),
             answers: Size::from_bytes(256 << 20),
             frame: Size::from_bytes(1 << 20),
@@ -73,9 +76,11 @@ impl Default for LaneSettings {
 pub enum Overflow {
     /// It is refused.
     Fail,
-    /// A call waits for room, as many bytes of them as the lane holds. A tell is refused.
+    /// A call waits for room until its deadline, behind those before it; beyond `waiting` of them, and beyond as many bytes as
+    /// the lane holds, it is refused. A tell is refused while calls wait.
     Wait,
-    /// The oldest calls and tells that were not sent yet are thrown out for it.
+    /// The oldest calls and tells that were not sent yet are thrown out for it. They take up half of `bytes` at most: the
+    /// other half is for what the transport has.
     DropOldest,
 }
 

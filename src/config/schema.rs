@@ -285,6 +285,7 @@ static KEYS: [Key; 168] = [
     Key::of::<Optional<PathBuf>>(&["transport", "development"]),
     Key::of::<Room>(&["lanes", "bytes"]),
     Key::of::<NonZeroU32>(&["lanes", "calls"]),
+    Key::of::<NonZeroU32>(&["lanes", "waiting"]),
     Key::of::<Room>(&["lanes", "window"]),
     Key::of::<Room>(&["lanes", "answers"]),
     Key::of::<Room>(&["lanes", "frame"]),

@@ -148,6 +148,10 @@ struct Nonces {
 }
 
 impl Nonces {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a store belongs to no node, and is not part of the simulation"
+    )]
     fn new() -> Self {
         // The standard library's keys of hashes are random for each process and differ from call to call.
         Self { store: RandomState::new().hash_one(0), next: AtomicU64::new(0) }

@@ -10,7 +10,7 @@ use archipelago_protocol::contract::Transport;
 use archipelago_protocol::identity::NodeAddress;
 use archipelago_quic::QuicTransport;
 use archipelago_runtime::env::{Environment, EnvironmentTimer, HostEnvironment, Threads};
-use archipelago_runtime::{Node, NodeBuilder, NodeSettings, StartError};
+use archipelago_runtime::{Node, NodeBuilder, NodeSettings, RemoteSettings, StartError};
 use archipelago_tcp::{Security, TcpSettings, TcpTransport};
 use archipelago_tls::Credentials;
 use serde::de::Visitor;
@@ -141,12 +141,23 @@ pub(crate) async fn start(
     credentials: Credentials,
     host: Option<NodeAddress>,
 ) -> Result<Node, StartError> {
+    start_with(road, credentials, host, RemoteSettings::default()).await
+}
+
+/// The same with these numbers.
+pub(crate) async fn start_with(
+    road: Road,
+    credentials: Credentials,
+    host: Option<NodeAddress>,
+    remote: RemoteSettings,
+) -> Result<Node, StartError> {
     let env = HostEnvironment::new(Threads::Own).with_transport(road.transport(credentials));
     let env: Arc<dyn Environment> = Arc::new(env);
     let timer = Arc::new(EnvironmentTimer(Arc::clone(&env)));
     let directory = archipelago_embedded::directory(Arc::new(EmbeddedStore::default()), timer);
     let mut settings = NodeSettings::default();
     settings.data_arbiters = Some(1);
+    settings.remote = remote;
     let builder = |settings| NodeBuilder::new(env, Arc::new(directory)).settings(settings);
     match host {
         None => builder(settings).actor::<Target>().start().await,

@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use archipelago_runtime::{CallOptions, Node};
+use archipelago_protocol::link::Overflow;
+use archipelago_runtime::{CallOptions, Node, RemoteSettings};
+use futures_util::FutureExt;
 use hdrhistogram::Histogram;
 
 use crate::child::Child;
-use crate::node::{Blob, Count, Echo, Note, Payload, Road, Target, start};
+use crate::node::{Blob, Count, Echo, Note, Payload, Road, Target, start, start_with};
 
 /// How long small calls took, in microseconds.
 pub(crate) struct Beside {
@@ -54,26 +56,83 @@ async fn calls_until(node: &Node, limit: Duration, mut over: impl FnMut() -> boo
     waits
 }
 
-/// By how many bytes a sender grows that tells for some seconds while its receiver stands still, and how many bytes it may
+/// What is sent to a receiver that stands still.
+#[derive(Clone, Copy)]
+pub(crate) struct Stall {
+    /// The name of its bar.
+    pub(crate) name: &'static str,
+    overflow: Overflow,
+    asks: bool,
+}
+
+/// Every strategy with what it keeps for whom; what waits is bounded by the buffer and once more that much.
+pub(crate) const STALLS: [Stall; 5] = [
+    Stall { name: "stalled_growth_vs_buffer", overflow: Overflow::Fail, asks: false },
+    Stall { name: "stalled_asks_growth_vs_buffer", overflow: Overflow::Fail, asks: true },
+    Stall { name: "stalled_drop_oldest_growth_vs_buffer", overflow: Overflow::DropOldest, asks: false },
+    Stall { name: "stalled_drop_oldest_asks_growth_vs_buffer", overflow: Overflow::DropOldest, asks: true },
+    Stall { name: "stalled_wait_growth_vs_buffer_and_line", overflow: Overflow::Wait, asks: true },
+];
+
+/// By how many bytes a sender grows that sends for some seconds while its receiver stands still, and how many bytes it may
 /// keep.
-pub(crate) async fn stalled_receiver(road: Road) -> (f64, f64) {
-    let (child, node) = pair(road).await;
+pub(crate) async fn stalled_receiver(road: Road, stall: Stall) -> (f64, f64) {
+    let child = Child::start(road);
+    let mut settings = RemoteSettings::default();
+    settings.overflow = stall.overflow;
+    let buffer = settings.lane_bytes * if stall.overflow == Overflow::Wait { 2 } else { 1 };
+    let host = Some(child.address.clone());
+    let node = start_with(road, child.credentials.clone(), host, settings).await.expect("the caller starts");
     let target = node.actor::<Target>("t0");
     target.send(Count).await.expect("the target answers");
+    // The first large one takes memory that stays.
+    target.send(Blob(vec![7; ASKED])).await.expect("the target answers");
     child.freeze();
-    let before = memory();
-    let begun = Instant::now();
-    let mut refused = 0_u64;
-    while begun.elapsed() < Duration::from_secs(3) {
-        if target.tell(Note(Payload::new())).is_err() {
-            refused += 1;
+    let (before, mut dead) = (memory(), dead_letters(&node));
+    let felt = if stall.asks { ask_for_a_while(&node).await } else { tell_for_a_while(&node).await };
+    let growth = memory().saturating_sub(before);
+    assert!(felt > 0 || dead() > 0, "a receiver that stands still is felt");
+    let _ = node.stop().await;
+    (growth as f64, buffer as f64)
+}
+
+/// How many tells were refused.
+async fn tell_for_a_while(node: &Node) -> u64 {
+    let (target, begun, mut refused, mut told) = (node.actor::<Target>("t0"), Instant::now(), 0, 0_u64);
+    while begun.elapsed() < A_WHILE {
+        told += 1;
+        let full = target.tell(Note(Payload::new())).is_err();
+        refused += u64::from(full);
+        // With drop-oldest none is refused.
+        if full || told.is_multiple_of(4_096) {
             actix::clock::sleep(Duration::from_millis(1)).await;
         }
     }
-    let growth = memory().saturating_sub(before);
-    assert!(refused > 0, "a receiver that stands still is felt");
-    let _ = node.stop().await;
-    (growth as f64, archipelago_runtime::RemoteSettings::default().lane_bytes as f64)
+    refused
+}
+
+/// How many asks have ended. They are large: with small ones the callers themselves would be most of what is measured.
+async fn ask_for_a_while(node: &Node) -> u64 {
+    let (target, begun) = (node.actor::<Target>("t0"), Instant::now());
+    let options = CallOptions::new().timeout(Duration::from_secs(60));
+    let (mut open, mut ended) = (Vec::new(), 0);
+    while begun.elapsed() < A_WHILE {
+        open.push(Box::pin(target.send_with(Blob(vec![7; ASKED]), options)));
+        actix::clock::sleep(Duration::from_millis(1)).await;
+        open.retain_mut(|call| {
+            call.as_mut().now_or_never().is_none_or(|_| {
+                ended += 1;
+                false
+            })
+        });
+    }
+    ended
+}
+
+/// How many of the messages of this node were lost on their way since now.
+fn dead_letters(node: &Node) -> impl FnMut() -> u64 + use<> {
+    let mut events = node.events().subscribe();
+    move || std::iter::from_fn(|| events.try_next()).count() as u64
 }
 
 async fn pair(road: Road) -> (Child, Node) {
@@ -90,5 +149,9 @@ fn memory() -> usize {
     pages.expect("a number of pages") * 4_096
 }
 
+/// How long a receiver stands still before it is looked how much was kept for it.
+const A_WHILE: Duration = Duration::from_secs(3);
+/// The length of an ask to it.
+const ASKED: usize = 32 << 10;
 /// The largest message, less what stands before it.
 const LARGE: usize = (64 << 20) - 1_024;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use archipelago_backend_conformance::Rng;
 use archipelago_memory::NetworkSettings;
+use archipelago_protocol::link::Overflow;
 use archipelago_protocol::time::Millis;
 use archipelago_runtime::NodeSettings;
 
@@ -25,6 +26,10 @@ pub(crate) struct Plan {
     pub(crate) idle_after: u64,
     pub(crate) inbox: usize,
     pub(crate) lane_bytes: usize,
+    /// What becomes of a message that finds its lane full.
+    pub(crate) overflow: Overflow,
+    /// How many asks may wait for room.
+    pub(crate) waiting: usize,
     pub(crate) window_bytes: usize,
     pub(crate) parked: usize,
     /// After which silence a connection is given up.
@@ -85,6 +90,7 @@ impl Plan {
             idle_after: [200, 3_000][rng.index(2)],
             inbox: if roomy { 1_024 } else { 8 },
             lane_bytes: if roomy { 8 << 20 } else { 4 << 10 },
+            waiting: if roomy { 1_024 } else { 8 },
             window_bytes: if narrow { 1 << 10 } else { 8 << 20 },
             parked: if roomy { 1_000 } else { 20 },
             silence: [800, 2_500][rng.index(2)],
@@ -109,6 +115,7 @@ impl Plan {
             pauses,
             store_faults,
             rejoins: rng.chance(500),
+            overflow: [Overflow::Fail, Overflow::Wait, Overflow::DropOldest][rng.index(3)],
         }
     }
 
@@ -126,6 +133,8 @@ impl Plan {
         settings.remote.frame = FRAME;
         settings.remote.largest = 64 << 10;
         settings.remote.lane_bytes = self.lane_bytes;
+        settings.remote.overflow = self.overflow;
+        settings.remote.lane_waiting = self.waiting;
         settings.remote.window_bytes = self.window_bytes;
         settings.remote.parked = self.parked;
         settings.remote.tell_ttl = TELL_TTL;

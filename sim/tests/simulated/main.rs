@@ -9,6 +9,7 @@ mod datacenters;
 mod departures;
 mod fence;
 mod handoff;
+mod lanes;
 mod load;
 mod migrate;
 mod nearness;

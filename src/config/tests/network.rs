@@ -64,6 +64,7 @@ fn sections_about_other_nodes_are_read_from_variables() {
         ("ARCHIPELAGO_TRANSPORT__KIND", "tcp"),
         ("ARCHIPELAGO_TRANSPORT__DEVELOPMENT", "certs"),
         ("ARCHIPELAGO_LANES__OVERFLOW", "wait"),
+        ("ARCHIPELAGO_LANES__WAITING", "6"),
         ("ARCHIPELAGO_LANES__BYTES", "1 MiB"),
         ("ARCHIPELAGO_LANES__PARKED", "5"),
         ("ARCHIPELAGO_BACKEND__EMBEDDED__SERVE", "true"),
@@ -72,7 +73,7 @@ fn sections_about_other_nodes_are_read_from_variables() {
     assert_eq!(settings.cluster.peers, [address("a:1"), address("[::1]:2")]);
     assert_eq!(settings.cluster.placed.get("Account"), Some(&address("b:3")), "the kind keeps its case");
     assert_eq!(settings.transport.development, Some(PathBuf::from("certs")));
-    assert_eq!(settings.lanes.overflow, Overflow::Wait);
+    assert_eq!((settings.lanes.overflow, settings.lanes.waiting.get()), (Overflow::Wait, 6));
     assert_eq!((settings.lanes.bytes, settings.lanes.parked.get()), (Size::from_bytes(1 << 20), 5));
     assert!(settings.backend.embedded.serve);
 }

@@ -1,7 +1,9 @@
 //! What comes over a lane: frames, one behind the other.
 
 use archipelago_protocol::identity::CorrelationId;
-use archipelago_protocol::link::{Frame, FrameError, InboundCalls, LEN_BYTES, next_frame, write_frame};
+use archipelago_protocol::link::{
+    Frame, FrameError, InboundCalls, LEN_BYTES, LargeHead, next_frame, write_frame,
+};
 use bytes::BytesMut;
 
 use crate::{memory, samples};
@@ -59,6 +61,43 @@ pub(crate) fn frame(bytes: &[u8]) -> bool {
         let _ = Frame::decode(&bytes[..cut.min(bytes.len())]);
     }
     read.is_ok()
+}
+
+/// The bytes of a stream beside the lane: the head of a large transfer, and the frame that it brings.
+pub(crate) fn large(bytes: &[u8]) -> bool {
+    let read = memory::within(0, (0, 0), || LargeHead::decode(bytes));
+    match read {
+        Ok(Some(head)) => {
+            assert_eq!(head.encode()[..], bytes[..LargeHead::BYTES], "it has one form");
+            for cut in 0..LargeHead::BYTES {
+                assert_eq!(LargeHead::decode(&bytes[..cut]), Ok(None), "it is still to come");
+            }
+            brings(head, &bytes[LargeHead::BYTES..])
+        }
+        Ok(None) => {
+            assert!(bytes.len() < LargeHead::BYTES, "it has come whole");
+            false
+        }
+        Err(error) => {
+            says_something(&error);
+            false
+        }
+    }
+}
+
+/// Whether a head is followed by the whole of its frame; one that is too large is known before it has come.
+fn brings(head: LargeHead, behind: &[u8]) -> bool {
+    match head.len_within(LONGEST) {
+        Ok(len) => {
+            assert!((1..=LONGEST).contains(&len) && len as u64 == head.len);
+            len == behind.len() && frame(behind)
+        }
+        Err(error) => {
+            assert!(head.len > LONGEST as u64);
+            says_something(&error);
+            false
+        }
+    }
 }
 
 fn survives(frame: &Frame<'_>) {
@@ -126,6 +165,22 @@ pub(crate) fn lanes() -> Vec<Vec<u8>> {
     let all = framed[1..].concat();
     let half = framed[0][..framed[0].len() / 2].to_vec();
     vec![all, framed[2..5].concat(), framed[0].clone(), half, (u32::MAX).to_le_bytes().to_vec(), vec![0; 4]]
+}
+
+/// Streams with a message, with a reply, with half a head, and with one that says too much, too little, or nothing.
+pub(crate) fn transfers() -> Vec<Vec<u8>> {
+    let bring = |transfer, len, body: &[u8]| [&LargeHead { transfer, len }.encode()[..], body].concat();
+    let bodies = bodies();
+    let mut streams: Vec<Vec<u8>> =
+        bodies.iter().zip(0..).map(|(body, n)| bring(n, body.len() as u64, body)).collect();
+    let (half, body) = (streams[1][..LargeHead::BYTES / 2].to_vec(), &bodies[1]);
+    streams.extend([
+        half,
+        bring(1, u64::MAX, body),
+        bring(1, body.len() as u64 - 1, body),
+        bring(1, 0, body),
+    ]);
+    streams
 }
 
 /// The longest frame that is let through here; that of a node is set in its configuration.

@@ -44,6 +44,7 @@ pub struct Target {
 pub const TARGETS: &[&Target] = &[
     &LANE,
     &FRAME,
+    &LARGE,
     &HANDSHAKE,
     &ENVELOPE,
     &POSTCARD_PAYLOAD,
@@ -70,6 +71,9 @@ pub const LANE: Target = Target { name: "lane", check: frames::lane, seeds: fram
 /// The tag and body of one frame.
 pub const FRAME: Target =
     Target { name: "frame", check: frames::frame, seeds: frames::bodies, rounds: 8_000 };
+/// A stream beside the lane: the head of a large transfer, and its frame.
+pub const LARGE: Target =
+    Target { name: "large", check: frames::large, seeds: frames::transfers, rounds: 8_000 };
 /// The first words of a peer.
 pub const HANDSHAKE: Target =
     Target { name: "handshake", check: handshake::handshake, seeds: handshake::words, rounds: 5_000 };

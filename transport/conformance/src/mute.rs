@@ -1,4 +1,5 @@
 //! A client over TCP that connects and says nothing.
+#![expect(clippy::disallowed_methods, reason = "stands outside of every transport")]
 
 use archipelago_protocol::identity::NodeAddress;
 use async_trait::async_trait;

@@ -1,5 +1,6 @@
 //! The cables do what the rules expect of them.
 
+#![expect(clippy::disallowed_methods, reason = "the network under a transport")]
 #![allow(clippy::unwrap_used)]
 
 use std::time::Duration;

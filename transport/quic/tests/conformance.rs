@@ -1,4 +1,5 @@
 //! The rules of the transport contract, over QUIC.
+#![expect(clippy::disallowed_methods, reason = "a stranger has a socket of its own")]
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -42,7 +42,7 @@ use crate::identity::NodeAddress;
 ///
 /// It need not resume anything over a new connection, nor order a stream against the lane: that a large message keeps its
 /// place among the others to its actor (`large_keeps_order`) is the work of the nodes, tested over every transport in
-/// `tests/processes/tests/two_processes.rs`.
+/// `tests/processes/tests/two_processes.rs`, and over the one in memory in `sim/tests/simulated/lanes.rs`.
 #[async_trait]
 pub trait Transport: Send + Sync + 'static {
     /// Its name, as in the configuration.

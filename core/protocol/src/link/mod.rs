@@ -6,6 +6,7 @@ mod frame;
 mod frame_error;
 mod inbound;
 mod large;
+mod large_head;
 mod outbox;
 mod scan;
 mod ttl;
@@ -15,6 +16,7 @@ pub use frame::{Asked, Frame, Head, Hint, KeyText, ReturnReason, Returned, Shard
 pub use frame_error::{FrameError, FramePart};
 pub use inbound::{InboundCalls, ProtocolFault};
 pub use large::{Came, LargeArrivals, LargeFault};
+pub use large_head::LargeHead;
 pub use outbox::{
     Drained, Dropped, EndedCall, Expired, LaneBound, Outbox, OutboxSettings, Overflow, Refused, Unsent,
 };

@@ -7,6 +7,8 @@
 //! meanwhile; answers (replies, failures, returned messages and control frames) belong to one connection and vanish with it.
 //! A frame is *given* when it was part of a batch that was taken: from then on its outcome is in other hands.
 //!
+//! With [`Overflow::Wait`] asks that find no room stand in a line behind the buffer, and enter it in order as room is made.
+//!
 //! Invariants: every waiter that went in comes out exactly once. A call reported as not given never goes out afterwards:
 //! its frame is void by then. Asks and tells go out in the order in which they came in.
 
@@ -15,6 +17,8 @@ use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
 
 use self::calls::{Call, Calls};
+use self::line::{Line, Standing, is_in_line};
+use self::room::Room;
 use self::waiting::{Message, MessageKind, Waiting};
 use super::scan::{write_frame, write_frame_or};
 use super::ttl::change_ttl;
@@ -25,6 +29,7 @@ use crate::time::Millis;
 mod abandoned;
 mod calls;
 mod ended;
+mod line;
 mod room;
 mod settings;
 mod waiting;
@@ -38,6 +43,8 @@ pub struct Outbox<W> {
     settings: OutboxSettings,
     calls: Calls<W>,
     waiting: Waiting,
+    /// Asks that wait for room.
+    line: Line,
     /// Bytes of asks and tells in the last batch: the transport may not have taken them all yet.
     taken: usize,
     /// Thrown out and not yet reported.
@@ -58,6 +65,7 @@ impl<W> Outbox<W> {
             settings,
             calls: Calls::new(lane),
             waiting: Waiting::default(),
+            line: Line::default(),
             taken: 0,
             dropped: Dropped::default(),
             is_up: false,
@@ -69,7 +77,8 @@ impl<W> Outbox<W> {
 
     /// Queues a frame whose answer `waiter` awaits until `deadline`; `write` gets the call's id and writes tag and body.
     ///
-    /// With [`Overflow::DropOldest`] others may have been thrown out for it: see [`dropped`](Self::dropped).
+    /// With [`Overflow::DropOldest`] others may have been thrown out for it: see [`dropped`](Self::dropped). With
+    /// [`Overflow::Wait`] it may have to wait for room.
     ///
     /// # Errors
     ///
@@ -84,10 +93,15 @@ impl<W> Outbox<W> {
             Ok(next) => next,
             Err(refused) => return Err((waiter, refused.into())),
         };
-        let at = match self.write_message(self.ask_bound(), |out| write(out, id)) {
-            Ok(at) => at,
+        let (at, room) = match self.write_message(Self::room_for_ask, |out| write(out, id)) {
+            Ok(written) => written,
             Err(error) => return Err((waiter, error)),
         };
+        if room == Room::Line {
+            let at = self.line.join(id, self.waiting.split_off(at));
+            self.calls.open(Call { waiter, deadline, at });
+            return Ok(id);
+        }
         if let Some(replaced) = replaced {
             self.throw_out(replaced);
         }
@@ -121,7 +135,7 @@ impl<W> Outbox<W> {
         told: Millis,
         write: impl FnOnce(&mut BytesMut) -> Result<(), E>,
     ) -> Result<Dropped<W>, E> {
-        let at = self.write_message(self.settings.bytes, write)?;
+        let (at, _) = self.write_message(Self::room_for_tell, write)?;
         let age = u32::try_from(now.since(told).0).unwrap_or(u32::MAX);
         self.enqueue(at, MessageKind::Tell { told, age });
         self.oldest_tell = self.oldest_tell.min(told);
@@ -146,12 +160,14 @@ impl<W> Outbox<W> {
         write_frame_or(self.waiting.buffer(), self.settings.frame, write, refuse)
     }
 
-    /// All that waits, to be written at once; from now on it counts as given. `None` while the lane is down. Call it when the
-    /// transport has taken the batch before: until then that one counts against the bound.
-    pub fn take(&mut self) -> Option<Bytes> {
+    /// All that waits, as far as there is room for it, to be written at once; from now on it counts as given. `None` while
+    /// the lane is down. Call it when the transport has taken the batch before: until then that one counts against the bound.
+    pub fn take(&mut self, now: Millis) -> Option<Bytes> {
         if !self.is_up {
             return None;
         }
+        self.taken = 0;
+        self.let_in(now);
         self.oldest_tell = Millis::MAX;
         self.taken = self.waiting.live();
         self.waiting.take()
@@ -180,6 +196,7 @@ impl<W> Outbox<W> {
         self.calls.refresh_earliest(now);
         let tells = self.take_back_tells(now);
         self.tidy();
+        self.let_in(now);
         Expired { calls, tells, dropped: self.dropped() }
     }
 
@@ -191,7 +208,8 @@ impl<W> Outbox<W> {
             self.changed = now;
         }
         self.taken = 0;
-        self.rebuild(false);
+        let calls = &mut self.calls;
+        self.waiting.keep_messages(|kind, at| follow(calls, kind, at));
         self.end_given()
     }
 
@@ -216,13 +234,19 @@ impl<W> Outbox<W> {
             }
         });
         self.ttl_at = now;
+        self.line.change(|id, frame| {
+            let deadline = calls.find(id).map_or(Millis::ZERO, |call| call.deadline);
+            change_ttl(frame, |_| deadline - now);
+        });
     }
 
     /// The peer is gone for ever: gives back everything, with the time it has left. The outbox is then empty, and down.
     pub fn drain(&mut self, now: Millis) -> Drained<W> {
         self.set_ttls(now);
         let given = self.end_given();
-        let waiting = self.waiting.drain();
+        let in_line = |ask: Standing| (MessageKind::Ask(ask.id), Bytes::from(ask.into_body()));
+        let mut waiting = self.waiting.drain();
+        waiting.extend(self.line.drain().into_iter().map(in_line));
         let unsent = waiting.into_iter().filter_map(|(kind, frame)| self.unsent(kind, frame)).collect();
         self.is_up = false;
         (self.taken, self.oldest_tell) = (0, Millis::MAX);
@@ -250,7 +274,22 @@ impl<W> Outbox<W> {
 
     /// Whether nothing is left to send.
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.waiting.is_empty() && self.line.is_empty()
+    }
+
+    /// How many asks wait for room.
+    pub fn asks_in_line(&self) -> usize {
+        self.line.len()
+    }
+
+    /// The end of the line now, for [`is_past`](Self::is_past).
+    pub const fn end_of_line(&self) -> u64 {
+        self.line.end()
+    }
+
+    /// Whether all asks have left the line that stood there when this was its end: whatever is written now goes behind them.
+    pub fn is_past(&self, end_of_line: u64) -> bool {
+        self.line.is_past(end_of_line)
     }
 
     /// Whether the lane has a connection.
@@ -258,9 +297,9 @@ impl<W> Outbox<W> {
         self.is_up
     }
 
-    /// How many bytes of asks and tells wait: what the bound counts.
+    /// How many bytes of asks and tells wait, with those in line.
     pub const fn waiting_bytes(&self) -> usize {
-        self.waiting.live()
+        self.waiting.live() + self.line.bytes()
     }
 
     /// How many bytes of answers wait.
@@ -279,6 +318,8 @@ impl<W> Outbox<W> {
         let given = self.waiting.is_given(at);
         if given {
             self.write_cancel(id);
+        } else if is_in_line(at) {
+            self.line.leave(at);
         } else {
             self.waiting.void(at);
         }
@@ -338,21 +379,21 @@ impl<W> Outbox<W> {
         given.into_iter().filter_map(|id| self.calls.end(id)).map(|call| call.waiter).collect()
     }
 
-    /// Void frames must not fill the memory while the lane is down.
+    /// Void frames must not fill the memory: while the lane is down, or while the transport does not take the last batch.
     fn tidy(&mut self) {
-        if self.waiting.is_mostly_void() {
-            self.rebuild(true);
+        if self.waiting.is_worth_clearing(self.settings.bytes) {
+            let calls = &mut self.calls;
+            self.waiting.clear_away(|kind, at| follow(calls, kind, at));
         }
     }
+}
 
-    fn rebuild(&mut self, keep_answers: bool) {
-        let calls = &mut self.calls;
-        self.waiting.rebuild(keep_answers, |kind, at| {
-            let MessageKind::Ask(id) = kind else { return };
-            if let Some(call) = calls.find_mut(id) {
-                call.at = at;
-            }
-        });
+/// A message that waits is in another place now.
+fn follow<W>(calls: &mut Calls<W>, kind: MessageKind, at: u64) {
+    if let MessageKind::Ask(id) = kind
+        && let Some(call) = calls.find_mut(id)
+    {
+        call.at = at;
     }
 }
 

@@ -215,11 +215,10 @@ async fn claimed(node: &Arc<NodeShared>, key: &OwnedKey, parents: &[PartitionNam
     let attempt = node.directory().claim_range(key, parents, session, None);
     match within(node.env(), times::attempt_timeout(session.ttl), attempt).await {
         Some(Ok(PlacementDecision::Placed(placement))) => PartitionClaim::Placed(placement.generation),
-        Some(Ok(PlacementDecision::AlreadyPlaced(record))) if record.placement.node != node.id() => {
-            note_block(node, &record);
-            PartitionClaim::Taken
-        }
-        Some(Ok(PlacementDecision::Raced { winner })) if winner.placement.node != node.id() => {
+        Some(Ok(PlacementDecision::AlreadyPlaced(held) | PlacementDecision::Raced { winner: held }))
+            if held.placement.node != node.id() =>
+        {
+            note_block(node, &held);
             PartitionClaim::Taken
         }
         Some(Err(DirectoryError::NotRetired { parent })) => {

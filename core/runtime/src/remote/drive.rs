@@ -132,7 +132,7 @@ impl Drive {
     fn write(&mut self, cx: &mut Context<'_>) -> Result<(), Ending> {
         loop {
             if self.batch.is_empty() {
-                match self.lane.take_batch() {
+                match self.lane.take_batch(self.node.env().coarse()) {
                     Some(batch) => self.batch = batch,
                     None => return Ok(()),
                 }

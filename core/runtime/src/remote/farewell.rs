@@ -57,7 +57,9 @@ impl ArbiterLocal {
             let lanes = seat.all_lanes().into_iter().filter(|lane| lane.is_connected());
             let lanes: Vec<Rc<Lane>> = lanes.collect();
             for lane in &lanes {
-                if lane.connection().is_some_and(|connection| told.insert(connection)) {
+                // The last word goes behind the asks that wait for room.
+                let says_more = lane.outbox().borrow().asks_in_line() > 0;
+                if !says_more && lane.connection().is_some_and(|connection| told.insert(connection)) {
                     lane.say_bye();
                 }
             }

@@ -70,8 +70,12 @@ struct Connected {
 /// How often the rest of the node is told that a peer lives: well within the period of heartbeats.
 const TELL_OF_LIFE: Millis = Millis(100);
 
+/// A sender that gives nobody a turn must not pile up what it throws out.
+const MUCH_OVERFLOW: usize = 256;
+
 /// Settles and requests to services that may wait at a time: one for every shard of a few hundred kinds.
 const MOST_REQUESTS: usize = 65_536;
+
 fn late_answer() {
     metrics::counter!("archipelago_late_replies_total", "arbiter" => "remote").increment(1);
 }
@@ -113,7 +117,11 @@ impl Lane {
         waiter: Waiter,
         write: impl FnOnce(&mut BytesMut, CorrelationId) -> Result<(), E>,
     ) -> Result<CorrelationId, (Waiter, E)> {
-        let asked = self.outbox.borrow_mut().ask(deadline, waiter, write);
+        let (asked, dropped) = {
+            let mut outbox = self.outbox.borrow_mut();
+            (outbox.ask(deadline, waiter, write), outbox.dropped())
+        };
+        self.note_overflow(dropped);
         self.wake();
         asked
     }
@@ -130,11 +138,15 @@ impl Lane {
         write: impl FnOnce(&mut BytesMut) -> Result<(), E>,
     ) -> Result<(), E> {
         let dropped = self.outbox.borrow_mut().tell_again(now, told, write)?;
+        self.note_overflow(dropped);
+        self.wake();
+        Ok(())
+    }
+
+    fn note_overflow(&self, dropped: Dropped<Waiter>) {
         if !dropped.is_empty() {
             self.overflow.borrow_mut().push(dropped);
         }
-        self.wake();
-        Ok(())
     }
 
     /// Answers what came over `incoming`; nothing is sent if that connection has ended.
@@ -162,8 +174,7 @@ impl Lane {
         payload: Payload<'_>,
         node: &Arc<NodeShared>,
     ) {
-        let waiter = self.outbox.borrow_mut().end(call);
-        match waiter {
+        match self.end(call) {
             Some(waiter) => waiter.reply(codec, payload, node),
             None => late_answer(),
         }
@@ -171,11 +182,22 @@ impl Lane {
 
     /// A call has ended without a reply.
     pub(super) fn end_with_failure(&self, call: CorrelationId, error: CallError) {
-        let waiter = self.outbox.borrow_mut().end(call);
-        match waiter {
+        match self.end(call) {
             Some(waiter) => waiter.fail(error),
             None => late_answer(),
         }
+    }
+
+    /// Ends a call that was answered; an ask that has waited for that may go.
+    fn end(&self, call: CorrelationId) -> Option<Waiter> {
+        let (waiter, others_wait) = {
+            let mut outbox = self.outbox.borrow_mut();
+            (outbox.end(call), outbox.asks_in_line() > 0)
+        };
+        if others_wait {
+            self.wake();
+        }
+        waiter
     }
 
     /// Sends a frame that only means something on the present connection.
@@ -194,9 +216,9 @@ impl Lane {
 
     // ---- for the connection ----
 
-    /// All that waits, to be written at once.
-    pub(super) fn take_batch(&self) -> Option<Bytes> {
-        self.outbox.borrow_mut().take()
+    /// All that waits and has room, to be written at once.
+    pub(super) fn take_batch(&self, now: Millis) -> Option<Bytes> {
+        self.outbox.borrow_mut().take(now)
     }
 
     /// The task that writes.
@@ -220,6 +242,11 @@ impl Lane {
             *self.connection.borrow_mut() = None;
             self.writer.gone();
         }
+    }
+
+    /// Whether so much was thrown out that nobody has been told of that it should not wait for the next sweep.
+    pub(super) fn has_much_overflow(&self) -> bool {
+        self.overflow.borrow().len() >= MUCH_OVERFLOW
     }
 
     /// What was thrown out for lack of room.

@@ -14,10 +14,10 @@ use std::task::Poll;
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::contract::{SendStream, Streams, TransportError};
 use archipelago_protocol::identity::CorrelationId;
-use archipelago_protocol::link::{Asked, Frame, Told};
+use archipelago_protocol::link::{Asked, Frame, LargeHead, Told};
 use archipelago_protocol::message::{CodecError, CodecId, PayloadCodec};
 use archipelago_protocol::time::Millis;
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -40,10 +40,8 @@ use crate::node::NodeShared;
 /// The transport's; the frame has not arrived whole, or it is not known whether it has.
 pub(super) async fn send(streams: &dyn Streams, transfer: u64, frame: Bytes) -> Result<(), TransportError> {
     let mut stream = streams.open().await?;
-    let mut head = BytesMut::with_capacity(HEAD);
-    head.put_u64_le(transfer);
-    head.put_u64_le(frame.len() as u64);
-    write(&mut *stream, head.freeze()).await?;
+    let head = LargeHead { transfer, len: frame.len() as u64 }.encode();
+    write(&mut *stream, Bytes::copy_from_slice(&head)).await?;
     write(&mut *stream, frame).await?;
     poll_fn(|cx| stream.poll_finish(cx)).await
 }
@@ -282,14 +280,12 @@ fn as_reply(error: CallError) -> CallError {
 }
 
 /// The number of transfers whose arrival nobody waits for.
-pub(super) const NO_TRANSFER: u64 = 0;
+pub(super) const NO_TRANSFER: u64 = LargeHead::REPLY;
 /// How often a large message looks whether it may go.
 pub(super) const LOOK_EVERY: Millis = Millis(2);
 /// How long to wait for the other side to say why it does not take a stream.
 const HEAR_WHY: Millis = Millis(1_000);
 /// How much of a large message is written or read before others have their turn.
 pub(super) const PART: usize = 64 << 10;
-/// Transfer and length.
-pub(super) const HEAD: usize = 16;
 /// Large frames that are sent at once to, and received at once from one peer arbiter.
 pub(super) const AT_ONCE: usize = 4;

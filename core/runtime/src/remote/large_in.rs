@@ -1,8 +1,7 @@
 //! What comes on streams beside the lane: messages and replies too large for a frame.
 //!
-//! A stream carries the number of the transfer (u64), the length of the frame (u64) and the frame. Here it is read; what
-//! it means is the sink's to say. A peer that breaks the rules loses its connection, so that nobody waits for what it
-//! promised.
+//! A stream carries a [`LargeHead`] and the frame. Here it is read; what it means is the sink's to say. A peer that breaks
+//! the rules loses its connection, so that nobody waits for what it promised.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -10,13 +9,14 @@ use std::sync::Arc;
 
 use actix::Addr;
 use archipelago_protocol::contract::{RecvStream, Streams, TransportError};
+use archipelago_protocol::link::{FrameError, LargeHead};
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::sync::Semaphore;
 
 use super::drive::Violation;
 use super::incoming::Incoming;
 use super::lane::Lane;
-use super::large::{AT_ONCE, HEAD, LOOK_EVERY, NO_TRANSFER, PART, others_first};
+use super::large::{AT_ONCE, LOOK_EVERY, PART, others_first};
 use super::peer_actor::{Broken, PeerActor};
 use super::seat::SeatLocal;
 
@@ -43,6 +43,12 @@ enum Unread {
 impl From<TransportError> for Unread {
     fn from(error: TransportError) -> Self {
         Self::Broken(error)
+    }
+}
+
+impl From<FrameError> for Unread {
+    fn from(error: FrameError) -> Self {
+        Self::Violation(error.into())
     }
 }
 
@@ -101,9 +107,14 @@ impl Receiving {
     /// Reads one frame; its length is checked before anything is allocated for it, and memory grows only with what comes.
     async fn read(&self, mut stream: Box<dyn RecvStream>, turns: &Turns) -> Result<(u64, Brought), Unread> {
         let mut bytes = BytesMut::new();
-        read_to(&mut *stream, &mut bytes, HEAD).await?;
-        let (transfer, len) = (bytes.get_u64_le(), bytes.get_u64_le());
-        let is_reply = transfer == NO_TRANSFER;
+        let head = loop {
+            if let Some(head) = LargeHead::decode(&bytes)? {
+                break head;
+            }
+            read_to(&mut *stream, &mut bytes, LargeHead::BYTES).await?;
+        };
+        bytes.advance(LargeHead::BYTES);
+        let (transfer, is_reply) = (head.transfer, head.is_reply());
         let turns = if is_reply { &turns.replies } else { &turns.messages };
         // Nobody closes them, so this is a turn.
         let _turn = turns.acquire().await;
@@ -111,7 +122,7 @@ impl Receiving {
             self.room().await;
         }
         let largest = self.seat.node().settings().remote.largest + SLACK;
-        let Some(len) = usize::try_from(len).ok().filter(|len| *len <= largest) else {
+        let Ok(len) = head.len_within(largest) else {
             read_to(&mut *stream, &mut bytes, START).await?;
             return Ok((transfer, Brought::TooLarge { start: bytes.split_to(START).freeze() }));
         };

@@ -58,7 +58,7 @@ pub(super) fn write(on: &ArbiterLocal, lane: &Lane, mut letter: Letter) -> Resul
     };
     written.map_err(|error| unwritten(letter, error))?;
     if let Some(seat) = on.seat() {
-        seat.call_pending();
+        seat.written(lane);
     }
     Ok(())
 }

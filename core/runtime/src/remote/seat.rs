@@ -48,6 +48,7 @@ pub(crate) struct SeatLocal {
 struct Load {
     bytes: usize,
     calls: usize,
+    in_line: usize,
     parked: usize,
     parked_bytes: usize,
 }
@@ -217,6 +218,15 @@ impl SeatLocal {
         }
     }
 
+    /// Something was written into a lane.
+    #[inline]
+    pub(super) fn written(&self, lane: &Lane) {
+        self.call_pending();
+        if lane.has_much_overflow() {
+            self.tell_of_overflow(lane);
+        }
+    }
+
     /// Waits until something is pending, then for one grain, and ends what is due.
     async fn sweep_when_due(&self) {
         if !self.has_deadlines() {
@@ -240,6 +250,7 @@ impl SeatLocal {
             let outbox = lane.outbox().borrow();
             load.bytes += outbox.waiting_bytes() + outbox.answer_bytes();
             load.calls += outbox.pending_calls();
+            load.in_line += outbox.asks_in_line();
         }
         if self.shown.replace(load) == load {
             return;
@@ -247,6 +258,7 @@ impl SeatLocal {
         let seat = self.seat.to_string();
         gauge!("archipelago_lane_bytes", "seat" => seat.clone()).set(load.bytes as f64);
         gauge!("archipelago_lane_calls", "seat" => seat.clone()).set(load.calls as f64);
+        gauge!("archipelago_lane_waiting", "seat" => seat.clone()).set(load.in_line as f64);
         gauge!("archipelago_parked_messages", "seat" => seat.clone()).set(load.parked as f64);
         gauge!("archipelago_parked_bytes", "seat" => seat).set(load.parked_bytes as f64);
     }
@@ -269,9 +281,8 @@ impl SeatLocal {
         for frame in tells {
             self.node.remote_dead_letter(lane.peer(), &frame, &no_connection(lane));
         }
-        for dropped in lane.take_overflow().into_iter().chain([dropped]) {
-            self.overflowed(lane, dropped);
-        }
+        self.tell_of_overflow(lane);
+        self.overflowed(lane, dropped);
         // Cancels may have been written; a connection with nothing to send is left alone.
         if !lane.outbox().borrow().is_empty() {
             lane.wake();
@@ -292,6 +303,11 @@ impl SeatLocal {
         {
             link.actor.do_send(Reached(now));
         }
+    }
+
+    #[cold]
+    fn tell_of_overflow(&self, lane: &Lane) {
+        lane.take_overflow().into_iter().for_each(|dropped| self.overflowed(lane, dropped));
     }
 
     /// Tells whoever waits for what a full lane has thrown out.

@@ -36,6 +36,9 @@ pub struct RemoteSettings {
     pub lane_bytes: usize,
     /// Calls of one lane that may await their answer. Default 65,536.
     pub lane_calls: usize,
+    /// How many of these may be asks that wait for room in the lane, if `overflow` says that they wait; half of them at most.
+    /// Default 1,024.
+    pub lane_waiting: usize,
     /// Bytes of accepted messages of one lane that may wait for their actors; beyond it the lane is not read. Default 8 MiB.
     pub window_bytes: usize,
     /// Bytes of answers that may wait for one peer arbiter that does not read them; beyond it the connection is closed.
@@ -66,6 +69,7 @@ impl RemoteSettings {
         OutboxSettings {
             bytes: self.lane_bytes,
             calls: self.lane_calls,
+            waiting: self.lane_waiting,
             frame: self.frame,
             tell_ttl: self.tell_ttl,
             overflow: self.overflow,
@@ -99,6 +103,7 @@ impl Default for RemoteSettings {
             serves_store: false,
             lane_bytes: 8 << 20,
             lane_calls: 65_536,
+            lane_waiting: 1_024,
             window_bytes: 8 << 20,
             answer_bytes: 256 << 20,
             frame: 1 << 20,

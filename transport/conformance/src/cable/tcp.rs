@@ -2,6 +2,7 @@
 //!
 //! While it is cut it reads nothing and writes nothing in that direction, but keeps every socket open and goes on to let
 //! clients connect: as a network does that swallows everything. What the kernel has taken waits and passes when healed.
+#![expect(clippy::disallowed_methods, reason = "the network under a transport")]
 
 use archipelago_protocol::identity::NodeAddress;
 use bytes::Bytes;

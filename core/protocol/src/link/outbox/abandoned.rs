@@ -43,10 +43,10 @@ mod tests {
         };
         let (stays, goes) = (ask("stays"), ask("goes"));
         assert!(!outbox.is_given(stays));
-        assert!(outbox.take().is_some());
+        assert!(outbox.take(Millis(0)).is_some());
         assert!(outbox.is_given(stays));
         assert_eq!(outbox.cancel_where(|waiter| *waiter == "goes"), ["goes"]);
         assert!(outbox.is_pending(stays) && !outbox.is_pending(goes));
-        assert!(outbox.take().is_some(), "the receiver is told");
+        assert!(outbox.take(Millis(0)).is_some(), "the receiver is told");
     }
 }

@@ -60,6 +60,8 @@ struct Pair {
     taken: usize,
     changed: Millis,
     items: Vec<Item>,
+    /// Asks that wait for room.
+    line: Vec<Item>,
     /// Calls given and not ended: serial and deadline.
     given: BTreeMap<CorrelationId, (u32, Millis)>,
     /// Thrown out by asks and not fetched.
@@ -76,8 +78,14 @@ type Checked = Result<(), TestCaseError>;
 
 impl Pair {
     fn new(overflow: Overflow) -> Self {
-        let settings =
-            OutboxSettings { bytes: 6_000, calls: 5, frame: 2_048, tell_ttl: Millis(15), overflow };
+        let settings = OutboxSettings {
+            bytes: 6_000,
+            calls: 6,
+            waiting: 2,
+            frame: 2_048,
+            tell_ttl: Millis(15),
+            overflow,
+        };
         Self {
             real: Outbox::new(7, settings),
             settings,
@@ -86,6 +94,7 @@ impl Pair {
             taken: 0,
             changed: Millis::ZERO,
             items: vec![],
+            line: vec![],
             given: BTreeMap::new(),
             dropped: vec![],
             ids: vec![],
@@ -127,9 +136,13 @@ impl Pair {
             Ok(id) => {
                 prop_assert!(reasons.is_empty(), "{:?}", reasons);
                 item.kind = Kind::Ask { id, is_service };
-                let thrown_out = self.make_room(&item);
-                self.dropped.extend(thrown_out);
-                self.items.push(item);
+                if self.must_wait(&item) {
+                    self.line.push(item);
+                } else {
+                    let thrown_out = self.make_room(&item);
+                    self.dropped.extend(thrown_out);
+                    self.items.push(item);
+                }
                 prop_assert!(!self.ids.contains(&id), "an id comes once");
                 self.ids.push(id);
             }
@@ -199,11 +212,13 @@ impl Pair {
     }
 
     fn take(&mut self) -> Checked {
-        let batch = self.real.take();
+        let batch = self.real.take(self.now);
         if !self.is_up {
             prop_assert_eq!(batch, None);
             return Ok(());
         }
+        self.taken = 0;
+        self.let_in();
         self.taken = self.live();
         let items = core::mem::take(&mut self.items);
         prop_assert_eq!(batch.is_none(), items.is_empty());
@@ -263,6 +278,7 @@ impl Pair {
         let tells = self.remove(|item, pair| pair.has_waited(item));
         prop_assert_eq!(expired.tells, tells.iter().map(|item| item.bytes().freeze()).collect::<Vec<_>>());
         self.never.extend(tells.iter().map(|item| item.serial));
+        self.let_in();
         self.check_dropped(&expired.dropped)?;
         prop_assert!(self.real.next_sweep().is_none_or(|at| at > now), "a sweep is not needed again at once");
         Ok(())
@@ -290,7 +306,7 @@ impl Pair {
 
     fn set_ttls(&mut self) {
         let now = self.now;
-        for item in self.items.iter_mut().filter(|item| item.is_message()) {
+        for item in self.items.iter_mut().chain(&mut self.line).filter(|item| item.is_message()) {
             item.ttl = item.until.map(|until| until - now);
         }
     }
@@ -304,6 +320,7 @@ impl Pair {
         self.check_given(&given)?;
         let items = self.remove(|item, _| item.is_message());
         self.items.clear();
+        prop_assert!(self.line.is_empty(), "what stood in line comes out behind the others");
         prop_assert_eq!(drained.unsent.len(), items.len());
         for (unsent, item) in drained.unsent.into_iter().zip(items) {
             self.never.insert(item.serial);
@@ -327,15 +344,18 @@ impl Pair {
         let weight = |wanted: bool| {
             self.items.iter().filter(|item| item.is_message() == wanted).map(Item::weight).sum::<usize>()
         };
-        let asks = self.items.iter().filter(|item| item.is_ask()).count();
-        prop_assert_eq!(self.real.waiting_bytes(), weight(true));
+        prop_assert_eq!(self.real.waiting_bytes(), weight(true) + self.in_line());
+        prop_assert_eq!(self.real.asks_in_line(), self.line.len());
         prop_assert_eq!(self.real.answer_bytes(), weight(false));
-        prop_assert_eq!(self.real.is_empty(), self.items.is_empty());
-        prop_assert_eq!(self.real.pending_calls(), asks + self.given.len());
+        prop_assert_eq!(self.real.is_empty(), self.items.is_empty() && self.line.is_empty());
+        prop_assert_eq!(self.real.pending_calls(), self.sent_calls() + self.line.len());
+        prop_assert!(self.real.pending_calls() <= self.settings.calls);
         prop_assert_eq!(self.real.is_up(), self.is_up);
         let pending = self.ids.iter().filter(|id| self.deadline(**id).is_some());
         prop_assert!(pending.clone().all(|id| self.real.is_pending(*id)));
-        prop_assert!(self.real.waiting_bytes() <= self.real.ask_bound());
+        let bytes = self.settings.bytes;
+        prop_assert!(self.with_notes() + self.taken <= bytes, "the last batch and what waits are too much");
+        prop_assert!(self.in_line() <= bytes && self.line.len() <= self.settings.waiting);
         prop_assert!(memory <= 2 * (weight(true) + weight(false)) + 8_192, "void frames fill the memory");
         let ends = pending
             .filter_map(|id| self.deadline(*id))
@@ -383,34 +403,77 @@ impl Pair {
 
     /// Why the message must be refused; nothing if it must be taken.
     fn reasons(&self, item: &Item) -> Vec<Refused> {
-        let OutboxSettings { bytes, calls, frame, overflow, .. } = self.settings;
+        let OutboxSettings { bytes, calls, waiting, frame, overflow, .. } = self.settings;
         let drops = overflow == Overflow::DropOldest;
         let unsent_asks = self.items.iter().filter(|item| item.is_ask()).count();
-        let calls_full = unsent_asks + self.given.len() >= calls && !(drops && unsent_asks > 0);
-        let twice = overflow == Overflow::Wait && item.is_ask();
-        let bound = if twice { 2 * bytes } else { bytes };
-        let held = if drops { 0 } else { self.with_notes() + self.taken };
+        let all_calls = self.sent_calls() + self.line.len();
+        let full = |of, bound| Refused::Overloaded { of, bound };
+        let weight = item.weight() + NOTE;
         let len = (item.weight() - LEN_BYTES) as u64;
         let too_large = FrameError::TooLarge { part: FramePart::Frame, len, max: frame };
-        let reasons = [
-            (item.is_ask() && calls_full, Refused::Overloaded { of: LaneBound::Calls, bound: calls }),
-            (held + item.weight() + NOTE > bound, Refused::Overloaded { of: LaneBound::Bytes, bound: bytes }),
+        let mut reasons = vec![
+            (
+                item.is_ask() && all_calls >= calls && !(drops && unsent_asks > 0),
+                full(LaneBound::Calls, calls),
+            ),
             (len > frame as u64, Refused::Frame(too_large)),
         ];
+        if item.is_ask() && self.must_wait(item) {
+            reasons.push((self.line.len() >= waiting, full(LaneBound::Waiting, waiting)));
+            reasons.push((self.in_line() + weight > bytes, full(LaneBound::Bytes, bytes)));
+        } else if !item.is_ask() && !self.line.is_empty() {
+            let of_calls = self.sent_calls() >= self.most_sent();
+            reasons.push((of_calls, full(LaneBound::Calls, calls)));
+            reasons.push((!of_calls, full(LaneBound::Bytes, bytes)));
+        } else {
+            let too_much = if drops { weight > bytes / 2 } else { !self.has_room(item) };
+            reasons.push((too_much, full(LaneBound::Bytes, bytes)));
+        }
         reasons.into_iter().filter(|(holds, _)| *holds).map(|(_, reason)| reason).collect()
+    }
+
+    /// Whether an ask cannot be part of the next batch.
+    fn must_wait(&self, item: &Item) -> bool {
+        let now = self.line.is_empty() && self.sent_calls() < self.most_sent() && self.has_room(item);
+        self.settings.overflow == Overflow::Wait && !now
+    }
+
+    fn has_room(&self, item: &Item) -> bool {
+        self.with_notes() + self.taken + item.weight() + NOTE <= self.settings.bytes
+    }
+
+    /// How many calls may be sent: the rest is for those that wait.
+    fn most_sent(&self) -> usize {
+        let OutboxSettings { calls, waiting, overflow, .. } = self.settings;
+        if overflow == Overflow::Wait { calls - waiting } else { calls }
+    }
+
+    fn sent_calls(&self) -> usize {
+        self.items.iter().filter(|item| item.is_ask()).count() + self.given.len()
+    }
+
+    /// Those who wait go on, in order, as far as there is room.
+    fn let_in(&mut self) {
+        while let Some(first) = self.line.first().cloned() {
+            if self.sent_calls() >= self.most_sent() || !self.has_room(&first) {
+                return;
+            }
+            self.line.remove(0);
+            self.items.push(Item { ttl: first.until.map(|until| until - self.now), ..first });
+        }
     }
 
     /// What goes for `item`: an ask if there are too many calls, then the oldest while there are too many bytes.
     fn make_room(&mut self, item: &Item) -> Vec<Item> {
         let mut gone = vec![];
-        let asks = self.items.iter().filter(|item| item.is_ask()).count();
-        if item.is_ask() && asks + self.given.len() >= self.settings.calls {
+        if self.settings.overflow != Overflow::DropOldest {
+            return gone;
+        }
+        if item.is_ask() && self.sent_calls() >= self.settings.calls {
             let oldest = self.items.iter().position(Item::is_ask).unwrap();
             gone.push(self.items.remove(oldest));
         }
-        while self.settings.overflow == Overflow::DropOldest
-            && self.with_notes() + item.weight() + NOTE > self.settings.bytes
-        {
+        while self.with_notes() + item.weight() + NOTE > self.settings.bytes / 2 {
             let oldest = self.items.iter().position(Item::is_message).unwrap();
             gone.push(self.items.remove(oldest));
         }
@@ -431,9 +494,17 @@ impl Pair {
     }
 
     fn remove(&mut self, wanted: impl Fn(&Item, &Self) -> bool) -> Vec<Item> {
-        let (gone, stay) = core::mem::take(&mut self.items).into_iter().partition(|item| wanted(item, self));
-        self.items = stay;
+        let (items, line) = (core::mem::take(&mut self.items), core::mem::take(&mut self.line));
+        let (mut gone, stay): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| wanted(item, self));
+        let (left, line): (Vec<_>, Vec<_>) = line.into_iter().partition(|item| wanted(item, self));
+        (self.items, self.line) = (stay, line);
+        gone.extend(left);
         gone
+    }
+
+    /// What those who wait take up.
+    fn in_line(&self) -> usize {
+        self.line.iter().map(|item| item.weight() + NOTE).sum()
     }
 
     /// What waits takes up, with what is noted about it.
@@ -446,8 +517,11 @@ impl Pair {
     }
 
     fn deadline(&self, id: CorrelationId) -> Option<Millis> {
-        let unsent =
-            self.items.iter().find(|item| matches!(item.kind, Kind::Ask { id: this, .. } if this == id));
+        let unsent = self
+            .items
+            .iter()
+            .chain(&self.line)
+            .find(|item| matches!(item.kind, Kind::Ask { id: this, .. } if this == id));
         self.given.get(&id).map(|(_, deadline)| *deadline).or(unsent.and_then(|item| item.until))
     }
 

@@ -11,6 +11,9 @@ pub struct OutboxSettings {
     pub bytes: usize,
     /// How many calls wait for an answer at most, sent or not.
     pub calls: usize,
+    /// How many of these may be asks that wait for room, of `bytes` at most: never more than half. Of no meaning but with
+    /// [`Overflow::Wait`].
+    pub waiting: usize,
     /// The longest frame, without its length.
     pub frame: usize,
     /// How long a tell waits for a connection.
@@ -24,6 +27,7 @@ impl Default for OutboxSettings {
         Self {
             bytes: 8 << 20,
             calls: 1 << 16,
+            waiting: 1 << 10,
             frame: 1 << 20,
             tell_ttl: Millis(5_000),
             overflow: Overflow::default(),
@@ -34,14 +38,23 @@ impl Default for OutboxSettings {
 /// What becomes of an ask or tell that finds no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Overflow {
-    /// An ask waits: asks may fill the bound of bytes once more, behind everything before them. A tell is refused until
-    /// that has drained, since nobody would notice how long it waits. The bound of calls refuses as with `Fail`.
+    /// An ask waits for room, of bytes and of calls, behind everything before it and until its deadline; how many may do
+    /// so is bounded, and so are their bytes. A tell is refused while asks wait, or it would overtake them; it does not wait
+    /// itself, since nobody would notice how long.
     Wait,
     /// It is refused.
     #[default]
     Fail,
-    /// The oldest asks and tells not yet sent are thrown out for it.
+    /// The oldest asks and tells not yet sent are thrown out for it. These take up half the bound of bytes at most: the other
+    /// half is for what the transport was given last, which cannot be thrown out any more.
     DropOldest,
+}
+
+impl OutboxSettings {
+    /// How many asks may wait for room.
+    pub(super) fn line(&self) -> usize {
+        if self.overflow == Overflow::Wait { self.waiting.min(self.calls / 2) } else { 0 }
+    }
 }
 
 /// Why a frame was not taken. Nothing changed.
@@ -68,6 +81,8 @@ pub enum LaneBound {
     Bytes,
     /// Calls that wait for an answer.
     Calls,
+    /// Asks that wait for room.
+    Waiting,
 }
 
 impl core::fmt::Display for LaneBound {
@@ -75,6 +90,7 @@ impl core::fmt::Display for LaneBound {
         f.write_str(match self {
             Self::Bytes => "bytes",
             Self::Calls => "calls",
+            Self::Waiting => "waiting asks",
         })
     }
 }

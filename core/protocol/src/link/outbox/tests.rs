@@ -31,12 +31,13 @@ fn outbox(bytes: usize, calls: usize, overflow: Overflow) -> Outbox<char> {
 }
 
 fn down(bytes: usize, calls: usize, overflow: Overflow) -> Outbox<char> {
-    Outbox::new(3, OutboxSettings { bytes, calls, frame: 64, tell_ttl: Millis(50), overflow })
+    let (frame, tell_ttl, waiting) = (64, Millis(50), 2);
+    Outbox::new(3, OutboxSettings { bytes, calls, waiting, frame, tell_ttl, overflow })
 }
 
 /// The names of the frames that go out; `-` is a void one, `!` a cancel.
 fn batch(outbox: &mut Outbox<char>) -> Vec<char> {
-    let (batch, mut from, mut names) = (outbox.take().unwrap_or_default(), 0, vec![]);
+    let (batch, mut from, mut names) = (outbox.take(Millis(0)).unwrap_or_default(), 0, vec![]);
     while let Some((frame, next)) = next_frame(&batch[from..], 64).unwrap() {
         names.push(match Frame::decode(frame).unwrap() {
             Frame::Envelope(bytes) => char::from(bytes[0]),
@@ -120,7 +121,7 @@ fn a_batch_of_nothing_but_void_frames_is_not_sent() {
     let id = ask(&mut outbox, 10, 'a').unwrap();
     outbox.cancel(id);
     assert!(outbox.is_empty());
-    assert_eq!(outbox.take(), None);
+    assert_eq!(outbox.take(Millis(0)), None);
 }
 
 /// Proves: R121
@@ -135,7 +136,7 @@ fn what_was_not_given_waits_for_the_next_connection_in_order() {
     assert_eq!(outbox.lost(Millis(1)), ['a'], "given: nobody knows what became of it");
     outbox.answer(body(b's')).unwrap();
     ask(&mut outbox, 10, 'd').unwrap();
-    assert_eq!(outbox.take(), None, "there is nobody to give it to");
+    assert_eq!(outbox.take(Millis(0)), None, "there is nobody to give it to");
     outbox.opened(Millis(2));
     outbox.answer(body(b't')).unwrap();
     assert_eq!(batch(&mut outbox), ['b', 'c', 'd', 't'], "answers belong to their connection");
@@ -183,16 +184,79 @@ fn a_full_lane_refuses_and_says_which_bound_it_was() {
 
 /// Proves: R123, R124, R433
 #[test]
-fn a_full_lane_lets_asks_wait_for_the_same_number_of_bytes_again() {
+fn an_ask_that_finds_no_room_waits_for_it_and_no_tell_overtakes_it() {
+    let mut outbox = outbox(2 * (14 + NOTE), 9, Overflow::Wait);
+    tell(&mut outbox, 0, 'a').unwrap();
+    ask(&mut outbox, 10, 'b').unwrap();
+    let full = overloaded(LaneBound::Bytes, 2 * (14 + NOTE));
+    assert_eq!(tell(&mut outbox, 0, 'c'), full, "a tell does not wait");
+    let first = ask(&mut outbox, 10, 'd').unwrap();
+    let second = ask(&mut outbox, 10, 'e').unwrap();
+    assert_eq!(outbox.asks_in_line(), 2);
+    let too_many = overloaded(LaneBound::Waiting, 2);
+    assert_eq!(ask(&mut outbox, 10, 'f').map_err(|(_, refused)| refused), too_many);
+    assert_eq!(batch(&mut outbox), ['a', 'b']);
+    assert!(!outbox.is_given(first), "the batch was full");
+    assert_eq!(tell(&mut outbox, 0, 'c'), full, "there is room, but asks wait for it");
+    assert_eq!(outbox.cancel(first), Some('d'));
+    assert_eq!(batch(&mut outbox), ['e']);
+    assert!(outbox.is_given(second));
+    tell(&mut outbox, 0, 'c').unwrap();
+}
+
+/// Proves: R124, R433
+#[test]
+fn an_ask_beyond_the_bound_of_calls_waits_until_another_has_its_answer() {
+    let mut outbox = outbox(900, 4, Overflow::Wait);
+    let first = ask(&mut outbox, 10, 'a').unwrap();
+    ask(&mut outbox, 10, 'b').unwrap();
+    let third = ask(&mut outbox, 10, 'c').unwrap();
+    ask(&mut outbox, 10, 'd').unwrap();
+    assert_eq!(outbox.asks_in_line(), 2, "of four calls two may wait");
+    assert_eq!(tell(&mut outbox, 0, 't'), overloaded(LaneBound::Calls, 4));
+    let full = overloaded(LaneBound::Calls, 4);
+    assert_eq!(ask(&mut outbox, 10, 'e').map_err(|(_, refused)| refused), full);
+    assert_eq!(batch(&mut outbox), ['a', 'b']);
+    assert_eq!(batch(&mut outbox), [' '; 0], "nobody has an answer yet");
+    assert_eq!(outbox.end(first), Some('a'));
+    assert_eq!(batch(&mut outbox), ['c']);
+    assert!(outbox.is_given(third));
+}
+
+#[test]
+fn an_ask_that_waits_for_room_ends_at_its_deadline_without_having_left() {
     let mut outbox = outbox(14 + NOTE, 9, Overflow::Wait);
     tell(&mut outbox, 0, 'a').unwrap();
-    assert_eq!(tell(&mut outbox, 0, 'b'), overloaded(LaneBound::Bytes, 14 + NOTE), "a tell does not wait");
-    ask(&mut outbox, 10, 'c').unwrap();
-    let full = overloaded(LaneBound::Bytes, 14 + NOTE);
-    assert_eq!(ask(&mut outbox, 10, 'd').map_err(|(_, refused)| refused), full);
-    assert_eq!(batch(&mut outbox), ['a', 'c']);
-    assert_eq!(outbox.take(), None, "the transport has taken it");
-    tell(&mut outbox, 0, 'e').unwrap();
+    let id = ask(&mut outbox, 10, 'b').unwrap();
+    assert_eq!(outbox.next_sweep(), Some(Millis(10)));
+    assert_eq!(outbox.sweep(Millis(10)).calls, [EndedCall { id, waiter: 'b', given: false }]);
+    assert_eq!((outbox.asks_in_line(), outbox.waiting_bytes()), (0, 14));
+    assert_eq!(batch(&mut outbox), ['a']);
+    assert_eq!(batch(&mut outbox), [' '; 0]);
+}
+
+#[test]
+fn the_line_has_passed_when_those_have_left_it_who_stood_there_then() {
+    let mut outbox = outbox(2 * (14 + NOTE), 9, Overflow::Wait);
+    tell(&mut outbox, 0, 'a').unwrap();
+    tell(&mut outbox, 0, 'b').unwrap();
+    assert!(outbox.is_past(outbox.end_of_line()), "nobody waits");
+    let first = ask(&mut outbox, 10, 'c').unwrap();
+    let end = outbox.end_of_line();
+    ask(&mut outbox, 10, 'd').unwrap();
+    assert_eq!(batch(&mut outbox), ['a', 'b']);
+    assert!(!outbox.is_past(end));
+    outbox.cancel(first);
+    assert!(outbox.is_past(end), "whoever came later does not count");
+    assert!(!outbox.is_past(outbox.end_of_line()));
+    assert_eq!(batch(&mut outbox), ['d']);
+}
+
+#[test]
+fn an_ask_that_is_too_long_for_an_empty_lane_does_not_wait() {
+    let mut outbox = outbox(13 + NOTE, 9, Overflow::Wait);
+    let refused = ask(&mut outbox, 10, 'a').map_err(|(_, refused)| refused);
+    assert_eq!(refused, overloaded(LaneBound::Bytes, 13 + NOTE));
 }
 
 /// Proves: R123, R433
@@ -214,7 +278,7 @@ fn what_the_transport_has_not_taken_yet_counts_against_the_bound() {
 /// Proves: R124, R433
 #[test]
 fn a_full_lane_throws_out_the_oldest() {
-    let mut outbox = outbox(28 + 2 * NOTE, 9, Overflow::DropOldest);
+    let mut outbox = outbox(2 * (28 + 2 * NOTE), 9, Overflow::DropOldest);
     let oldest = ask(&mut outbox, 10, 'a').unwrap();
     tell(&mut outbox, 0, 'b').unwrap();
     let ended = EndedCall { id: oldest, waiter: 'a', given: false };
@@ -223,6 +287,26 @@ fn a_full_lane_throws_out_the_oldest() {
     assert_eq!(outbox.next_sweep(), Some(Millis::ZERO), "somebody should hear of it");
     assert_eq!(outbox.dropped().tells, [&b"\x0cb\0\0\0\0\0\0\0\0"[..]]);
     assert_eq!(batch(&mut outbox), ['-', '-', 'c', 'd']);
+}
+
+/// Proves: R123, R124, R433
+#[test]
+fn what_the_transport_has_and_what_is_thrown_out_stay_below_the_bound_together() {
+    const BOUND: usize = 64 << 10;
+    let mut outbox = outbox(BOUND, 9, Overflow::DropOldest);
+    let mut fill = |outbox: &mut Outbox<char>| {
+        for n in 0..10_000 {
+            tell(outbox, n, 'x').unwrap();
+            let void = outbox.waiting.buffer().len() - outbox.waiting_bytes();
+            assert!(outbox.held() <= BOUND && void <= BOUND / 8, "{} and {void} void", outbox.held());
+        }
+    };
+    fill(&mut outbox);
+    let taken = outbox.take(Millis(0)).unwrap().len();
+    // The transport stands still.
+    fill(&mut outbox);
+    assert!(taken + outbox.waiting.buffer().len() <= BOUND);
+    assert!(taken > BOUND / 8, "but half of the bound is used");
 }
 
 #[test]
@@ -244,13 +328,13 @@ fn with_too_many_calls_the_oldest_ask_goes_and_not_the_tell_before_it() {
 
 #[test]
 fn a_frame_that_no_throwing_out_can_make_room_for_throws_out_nothing() {
-    let mut outbox = outbox(20 + NOTE, 9, Overflow::DropOldest);
+    let mut outbox = outbox(2 * (20 + NOTE), 9, Overflow::DropOldest);
     tell(&mut outbox, 0, 'a').unwrap();
     let long = |out: &mut BytesMut| {
         out.extend_from_slice(&[12; 17]);
         Ok::<_, Refused>(())
     };
-    assert_eq!(outbox.tell(Millis(0), long), overloaded(LaneBound::Bytes, 20 + NOTE));
+    assert_eq!(outbox.tell(Millis(0), long), overloaded(LaneBound::Bytes, 2 * (20 + NOTE)));
     assert_eq!(batch(&mut outbox), ['a']);
 }
 
@@ -311,7 +395,7 @@ fn the_buffer_is_used_again_once_a_batch_was_written() {
     let mut places = Vec::new();
     for round in 0..1_000 {
         (0..10).for_each(|_| drop(tell(&mut outbox, round, 'x').unwrap()));
-        places.push(outbox.take().unwrap().as_ptr() as usize);
+        places.push(outbox.take(Millis(0)).unwrap().as_ptr() as usize);
     }
     places.sort_unstable();
     let spread = places[places.len() - 1] - places[0];
@@ -349,7 +433,7 @@ proptest! {
         outbox.opened(Millis(first));
         outbox.lost(Millis(first));
         outbox.opened(Millis(second));
-        let batch = outbox.take().unwrap();
+        let batch = outbox.take(Millis(0)).unwrap();
         head.ttl = head.ttl.map(|ttl| ttl - Millis(second - told));
         let (tell, next) = next_frame(&batch, 4_096).unwrap().unwrap();
         prop_assert_eq!(Frame::decode(tell), Ok(Frame::Tell(Told { head: head.clone(), payload: b"payload" })));

@@ -63,6 +63,13 @@ impl Waiting {
         self.messages.push_back(Message { at, kind });
     }
 
+    /// Takes the frame from `at` to the end of the buffer out again, with its length.
+    pub(super) fn split_off(&mut self, at: u64) -> Vec<u8> {
+        let frame = self.out[(at - self.base) as usize..].to_vec();
+        self.truncate(at);
+        frame
+    }
+
     /// Takes away everything from `at` on, which is not a message yet.
     pub(super) fn truncate(&mut self, at: u64) {
         self.out.truncate((at - self.base) as usize);
@@ -102,35 +109,53 @@ impl Waiting {
         self.void += len;
     }
 
-    /// Whether so much is void that [`rebuild`](Self::rebuild) pays: its work is paid for by what was made void.
-    pub(super) fn is_mostly_void(&self) -> bool {
-        self.void > WORTH_REBUILDING && self.void > self.out.len() / 2
+    /// Whether so much is void that [`clear_away`](Self::clear_away) pays: its work is paid for by what was made void. Of
+    /// `bound` bytes no more than a sixteenth stays void for long.
+    pub(super) fn is_worth_clearing(&self, bound: usize) -> bool {
+        let len = self.out.len();
+        self.void > WORTH_CLEARING && (self.void > len / 2 || self.void > bound.max(len) / 16)
     }
 
-    /// Copies what is not void to a new buffer, with the answers or without them, and reports where each message is now.
-    pub(super) fn rebuild(&mut self, keep_answers: bool, mut moved: impl FnMut(MessageKind, u64)) {
+    /// Takes the void frames away where they are, without memory for a copy, and reports where each message is now.
+    pub(super) fn clear_away(&mut self, mut moved: impl FnMut(MessageKind, u64)) {
+        let (out, base) = (&mut self.out, self.base);
+        let (mut read, mut written) = (0, 0);
+        self.messages.retain_mut(|message| {
+            let from = (message.at - base) as usize;
+            let to = from + frame_len(&out[from..]);
+            let live = out[from + LEN_BYTES] != VOID;
+            // What lies before it are answers.
+            let keep = if live { to } else { from };
+            out.copy_within(read..keep, written);
+            if live {
+                message.at = base + (written + from - read) as u64;
+                moved(message.kind, message.at);
+            }
+            written += keep - read;
+            read = to;
+            live
+        });
+        out.copy_within(read.., written);
+        let len = written + out.len() - read;
+        out.truncate(len);
+        (self.skip, self.void) = (0, 0);
+    }
+
+    /// Copies the messages to a new buffer, without answers and void frames, and reports where each message is now.
+    pub(super) fn keep_messages(&mut self, mut moved: impl FnMut(MessageKind, u64)) {
         let old = core::mem::take(&mut self.out);
-        let mut new = BytesMut::with_capacity(if keep_answers { old.len() - self.void } else { self.live });
-        let mut done = 0;
+        let mut new = BytesMut::with_capacity(self.live);
         let base = self.base;
         self.messages.retain_mut(|message| {
             let from = (message.at - base) as usize;
-            let to = from + frame_len(&old[from..]);
-            if keep_answers {
-                new.extend_from_slice(&old[done..from]);
-            }
-            done = to;
             let live = old[from + LEN_BYTES] != VOID;
             if live {
                 message.at = base + new.len() as u64;
                 moved(message.kind, message.at);
-                new.extend_from_slice(&old[from..to]);
+                new.extend_from_slice(&old[from..from + frame_len(&old[from..])]);
             }
             live
         });
-        if keep_answers {
-            new.extend_from_slice(&old[done..]);
-        }
         self.out = new;
         (self.skip, self.void) = (0, 0);
     }
@@ -215,7 +240,8 @@ fn frame_len(bytes: &[u8]) -> usize {
     LEN_BYTES + len as usize
 }
 
-const WORTH_REBUILDING: usize = 4_096;
+/// Less is not worth the work.
+const WORTH_CLEARING: usize = 4_096;
 
 /// What is noted about a message besides its frame, in bytes.
 pub(super) const NOTE: usize = size_of::<Message>();

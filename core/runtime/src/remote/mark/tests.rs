@@ -77,7 +77,7 @@ fn connect(lane: &Lane) {
 
 /// The frames that leave now.
 fn leaving(lane: &Lane) -> Vec<String> {
-    let batch = lane.take_batch().unwrap_or_default();
+    let batch = lane.take_batch(Millis(0)).unwrap_or_default();
     let (mut at, mut frames) = (0, Vec::new());
     while let Some((frame, used)) = next_frame(&batch[at..], 9_999).unwrap() {
         frames.push(format!("{:?}", Frame::decode(frame).unwrap()));
@@ -143,7 +143,7 @@ fn the_mark_of_a_tell_that_has_arrived_takes_no_place_any_more() {
 
 #[test]
 fn a_tell_whose_mark_was_thrown_out_is_over_at_once() {
-    let settings = OutboxSettings { bytes: 100, overflow: Overflow::DropOldest, ..OutboxSettings::default() };
+    let settings = OutboxSettings { bytes: 200, overflow: Overflow::DropOldest, ..OutboxSettings::default() };
     let (lane, transfers) = (lane(settings), Transfers::default());
     let mark = Mark::set(&transfers, &lane, Millis::MAX, None).unwrap();
     assert!(!mark.is_over());

@@ -140,7 +140,7 @@ impl ArbiterLocal {
         match send_on(&way, target, head, body, (now, told.unwrap_or(now))) {
             Ok(()) => {
                 if let Some(seat) = self.seat() {
-                    seat.call_pending();
+                    seat.written(way.lane);
                 }
                 Ok(())
             }

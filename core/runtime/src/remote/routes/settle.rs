@@ -53,15 +53,19 @@ impl ArbiterLocal {
         links.into_iter().find(|link| link.lane.to() == link.lane.peer().seat_of(shard.number))
     }
 
-    /// Large messages travel beside the lane: the word that nothing more comes waits until they are there.
+    /// Large messages travel beside the lane, and asks may stand in line before it: the word that nothing more comes waits
+    /// until all of them are there.
     fn say_settle(self: &Rc<Self>, shard: Shard, open: &Open, generation: Generation) {
         let (lane, frame) = (Rc::clone(&open.lane), Frame::Settle { shard: open.shard, generation });
-        if !self.transfers().go_over(shard, lane.index()) {
+        let line = lane.outbox().borrow().end_of_line();
+        if lane.outbox().borrow().is_past(line) && !self.transfers().go_over(shard, lane.index()) {
             return lane.say(&frame);
         }
         let (on, connection, env) = (Rc::downgrade(self), lane.connection(), Arc::clone(self.node().env()));
         self.node().env().spawn(Box::pin(async move {
-            let under_way = |on: Rc<Self>| on.transfers().go_over(shard, lane.index());
+            let under_way = |on: Rc<Self>| {
+                on.transfers().go_over(shard, lane.index()) || !lane.outbox().borrow().is_past(line)
+            };
             while lane.connection() == connection && on.upgrade().is_some_and(under_way) {
                 env.sleep(SETTLE_LOOK).await;
             }
