@@ -52,7 +52,7 @@ fn faults(workspace: &Workspace, fault: &str, repeat: u32) -> Outcome {
 }
 
 /// The tests that do so, by their programs.
-const FAULTS: [&str; 5] = ["failover", "outage", "partition", "busy", "datacenters"];
+const FAULTS: [&str; 6] = ["failover", "outage", "partition", "busy", "datacenters", "clocks"];
 
 fn is_figure_or_result(line: &str) -> bool {
     line.starts_with("figure ") || counts_tests(line)
@@ -218,7 +218,7 @@ mod tests {
     fn soak_holds_every_workload_every_fault_and_every_round() {
         let steps = steps(Options { seeds: 1, repeat: 2 });
         let names: Vec<&str> = steps.iter().map(Step::name).collect();
-        for name in ["simulation: handoff", "mutants", "large models", "faults: busy", "tests, round 2"] {
+        for name in ["simulation: handoff", "mutants", "large models", "faults: clocks", "tests, round 2"] {
             assert!(names.contains(&name), "{name}: {names:?}");
         }
     }

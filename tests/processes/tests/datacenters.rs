@@ -7,13 +7,18 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use archipelago::datacenter::DataCenterState::{Active, Inactive};
-use archipelago_process_tests::{DataCenter, Followed, Gateway, LEASE, Store, figure, settings_of, until};
+use archipelago_process_tests::{
+    DataCenter, Followed, Gateway, LEASE, Scale, Store, figure, settings_of, until,
+};
 use archipelago_protocol::identity::NodeId;
 
 const MEMBER: &str = env!("CARGO_BIN_EXE_archipelago-test-member");
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long the registry is away: longer than a lease.
-const AWAY: Duration = LEASE.saturating_add(Duration::from_secs(2));
+
+/// How long the registry is away: longer than a lease, and a minute in a long run.
+fn away() -> Duration {
+    if Scale::of_this_run().long { Duration::from_secs(60) } else { LEASE + Duration::from_secs(2) }
+}
 
 /// Starts datacenters of two nodes each, all at once, with the directory of each in `directory`.
 fn start(directory: &Store, registry: &Store, names: &[(&'static str, &str)]) -> Vec<DataCenter> {
@@ -144,11 +149,12 @@ fn the_registry_is_away(directory: &Store, mut registry: Store) {
     let mut all = start(directory, &registry, &[("north", "silver"), ("south", "silver")]);
     let settled = [1_000..1_006, 1_100..1_106];
     settled.iter().zip(&mut all).for_each(|(accounts, one)| settle(one, accounts.clone()));
+    let away = away();
     registry.server().pause();
     let (paused, mut slowest) = (Instant::now(), Duration::ZERO);
     for round in 0.. {
         slowest = slowest.max(visit_all(&mut all, &settled, 5_000 + 10 * round));
-        if paused.elapsed() > AWAY {
+        if paused.elapsed() > away {
             break;
         }
         std::thread::sleep(Duration::from_millis(100));
@@ -167,7 +173,7 @@ fn the_registry_is_away(directory: &Store, mut registry: Store) {
         assert_eq!((noted.events_like("down"), noted.events_like("lost")), (0, 0), "{:?}", noted.events);
     }
     figure(
-        &format!("{}: registry away for {AWAY:?}", directory.name()),
+        &format!("{}: registry away for {away:?}", directory.name()),
         format!("slowest visit {slowest:.1?}, fresh again {back:.1?} after it was back"),
     );
 }
