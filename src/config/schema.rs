@@ -127,7 +127,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 168] = [
+static KEYS: [Key; 169] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
