@@ -26,16 +26,18 @@ struct Seen {
 }
 
 impl Stage<'_> {
-    pub(crate) async fn cut_off(&mut self) {
+    /// Whether the story can go on: it cannot while a network stays cut.
+    pub(crate) async fn cut_off(&mut self) -> bool {
         if self.cables.is_empty() {
-            return;
+            return true;
         }
         self.view.chapter("the west is cut off, and comes back");
         let began = Instant::now();
         self.cables.iter().for_each(|cable| self.view.ask(&cable.pull()));
         let mut seen = Seen::default();
         if !self.go_on_until(&mut seen, "the cut is noticed", Self::is_cut).await {
-            return self.view.skip("nobody has cut the network");
+            self.view.skip("nobody has cut the network");
+            return true;
         }
         self.excused.push("west");
         self.show("north");
@@ -52,7 +54,7 @@ impl Stage<'_> {
             &format!("{refused} calls across the cut failed in time, and said that nobody answers there"),
         );
         seen.broken.iter().chain(&seen.wrong).for_each(|line| self.view.line(line));
-        self.together(seen.vault).await;
+        self.together(seen.vault).await
     }
 
     /// What holds while there is no way across.
@@ -82,8 +84,8 @@ impl Stage<'_> {
         self.view.promise(elsewhere, "who merely lived in the west comes to life elsewhere for the others");
     }
 
-    /// Heals the network; the vault must go on from `count`.
-    async fn together(&mut self, count: u64) {
+    /// Heals the network; the vault must go on from `count`. Whether all are there again.
+    async fn together(&mut self, count: u64) -> bool {
         self.cables.iter().for_each(|cable| self.view.ask(&cable.plug()));
         let healed = self.until("they find each other again", |stage| {
             let fresh = stage.nodes().all(|one| !one.report().map.stale);
@@ -91,6 +93,9 @@ impl Stage<'_> {
         });
         let healed = healed.await;
         self.view.promise(healed.is_some(), &format!("all three are active again: {}", after(healed)));
+        if healed.is_none() {
+            return false;
+        }
         let crossed = self.cross_again().await;
         self.view.promise(crossed.is_some(), &format!("calls cross again: {}", after(crossed)));
         let (mut count, mut wrong) = (count, None);
@@ -104,6 +109,7 @@ impl Stage<'_> {
         let same = "who was placed in the west is the same for both that know its home, and has kept count";
         self.view.promise(wrong.is_none(), same);
         wrong.iter().for_each(|line| self.view.line(line));
+        true
     }
 
     /// Waits until every node of the others reaches the west; how long that took.

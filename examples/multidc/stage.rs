@@ -98,7 +98,9 @@ impl<'a> Stage<'a> {
         self.register().await;
         self.call().await;
         self.place().await;
-        self.cut_off().await;
+        if !self.cut_off().await {
+            return;
+        }
         self.lose_a_leader().await;
         self.lose_a_datacenter().await;
         self.lose_the_control_plane().await;

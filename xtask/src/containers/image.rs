@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::servers::run_quietly;
 use crate::step::Outcome;
+use crate::test::FEATURES;
 use crate::workspace::Workspace;
 
 /// Builds it, under the name that the compose file uses.
@@ -28,7 +29,7 @@ pub(super) fn remove(workspace: &Workspace) -> Result<(), String> {
     run_quietly(workspace.command("docker").args(["rmi", IMAGE]), "docker rmi")
 }
 
-/// Links the program. Only its last step differs from any other build, so that what it depends on is built as ever.
+/// Links the program. Only its last step differs from any other build, so that what other steps have built is used.
 fn link(workspace: &Workspace) -> Result<PathBuf, String> {
     if !cfg!(target_os = "linux") {
         return Err(
@@ -36,11 +37,11 @@ fn link(workspace: &Workspace) -> Result<PathBuf, String> {
         );
     }
     let words = [
-        ["rustc", "--package", "archipelago", "--no-default-features", "--features", "quic,nats"].as_slice(),
-        &["--example", "multidc", "--profile", "image", "--", "-C", "target-feature=+crt-static"],
+        ["rustc", "--package", "archipelago", FEATURES, "--example", "multidc", "--"].as_slice(),
+        &["-C", "target-feature=+crt-static", "-C", "strip=symbols"],
     ];
     match workspace.cargo(&words.concat()) {
-        Outcome::Ok(_) => Ok(workspace.target().join("image/examples/multidc")),
+        Outcome::Ok(_) => Ok(workspace.example("multidc")),
         Outcome::Failed(why, _) | Outcome::Skipped(why) => Err(why),
     }
 }
