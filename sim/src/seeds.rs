@@ -106,7 +106,7 @@ mod tests {
     const PLACES: [&str; 3] = ["even", "odd", "negative"];
 
     fn note_parity(seed: u64) {
-        if seed % 2 == 0 {
+        if seed.is_multiple_of(2) {
             crate::sometimes!(PLACES, "even");
         } else {
             crate::sometimes!(PLACES, "odd");

@@ -294,7 +294,7 @@ fn a_full_lane_throws_out_the_oldest() {
 fn what_the_transport_has_and_what_is_thrown_out_stay_below_the_bound_together() {
     const BOUND: usize = 64 << 10;
     let mut outbox = outbox(BOUND, 9, Overflow::DropOldest);
-    let mut fill = |outbox: &mut Outbox<char>| {
+    let fill = |outbox: &mut Outbox<char>| {
         for n in 0..10_000 {
             tell(outbox, n, 'x').unwrap();
             let void = outbox.waiting.buffer().len() - outbox.waiting_bytes();
