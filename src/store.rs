@@ -244,7 +244,9 @@ mod tests {
         let settings = Settings::default();
         let (shared, own) = (Arc::default(), Arc::default());
         // Nodes of one process may have environments of their own.
-        let of = |store| own_identity(&settings, store, &HostEnvironment::new(Threads::Current));
+        let of = |store: &Arc<EmbeddedStore>| {
+            own_identity(&settings, store, &HostEnvironment::new(Threads::Current))
+        };
         assert_eq!(of(&shared), of(&Arc::clone(&shared)));
         assert_ne!(of(&shared), of(&own));
     }

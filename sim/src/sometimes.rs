@@ -128,9 +128,8 @@ pub const POINTS: [&str; 31] = [
 ];
 
 /// Every place that a sweep of several nodes must have reached.
-pub const REMOTE_POINTS: [&str; 18] = [
+pub const REMOTE_POINTS: [&str; 17] = [
     "call cycle across nodes found",
-    "call waited for room in a lane",
     "cancel reached the receiver before start",
     "connection lost with calls in flight",
     "dial race resolved",
