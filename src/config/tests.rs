@@ -241,7 +241,7 @@ fn bad_duration_is_refused_with_file_line_key_and_variable() {
 fn unknown_policy_for_datacenters_is_refused_with_file_line_key_and_variable() {
     assert_eq!(
         said_about("datacenter-placement", "[datacenter]\nname = 'east'\nplacement = 'closest'\n"),
-        "archipelago.toml:3: datacenter.placement = \"closest\": expected \"by-key\", \"nearest\" or \"region\" \
+        "archipelago.toml:3: datacenter.placement = 'closest': expected \"by-key\", \"nearest\" or \"region\" \
          (environment variable ARCHIPELAGO_DATACENTER__PLACEMENT)"
     );
 }

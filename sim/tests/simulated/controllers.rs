@@ -242,17 +242,26 @@ fn two_leaders_at_once_do_no_harm() {
 
 /// Proves: R346, R381, R388, R440, R441, R488
 #[test]
-fn an_outage_of_the_control_plane_leaves_the_map_in_force_and_local_work_alone() {
+fn an_outage_of_the_control_plane_leaves_the_map_in_force_and_calls_at_home_and_abroad_alone() {
     for seed in 1..=3 {
         let plane = SimControlPlane::new(Millis(30_000));
         world_of(seed, &plane, &settings()).run(async |world| {
             all_active(&world).await;
-            let node = world.node(1).expect("is up");
+            let (node, south) = (world.node(1).expect("is up"), world.node(3).expect("is up"));
+            assert_eq!(tick(&south, "far").await, Ok(1), "it lives in the south");
             let mut events = node.events().subscribe();
             plane.set_faults(Faults { unavailable: 1_000, ..Faults::default() });
             for second in 0..300 {
                 world.advance(Duration::from_secs(1)).await;
                 assert!(tick(&node, "a").await.is_ok(), "seed {seed}: local work at second {second}");
+                assert_eq!(
+                    tick(&node, "far").await,
+                    Ok(second + 2),
+                    "seed {seed}: abroad at second {second}"
+                );
+                let cold = format!("cold {second}");
+                assert_eq!(tick(&south, &cold).await, Ok(1), "seed {seed}");
+                assert_eq!(tick(&node, &cold).await, Ok(2), "seed {seed}: who was never looked for before");
                 for other in NAMES {
                     assert_eq!(standing(&node, other), Some(DataCenterState::Active), "second {second}");
                 }

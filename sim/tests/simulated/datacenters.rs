@@ -1,5 +1,6 @@
 //! Several datacenters, each with a store and a cluster of its own: messages find their actors wherever these live.
 
+mod cuts;
 mod moves;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -177,7 +177,8 @@ mod tests {
     #[actix::test]
     async fn those_who_wait_are_woken_in_the_order_in_which_they_began_to() {
         let (shown, woken) = (Shown::new(()), Arc::new(AtomicUsize::new(0)));
-        let waiting: Vec<_> = (0..64)
+        // Fewer than run in one turn.
+        let waiting: Vec<_> = (0..32)
             .map(|_| {
                 let (mut follower, woken) = (shown.follow(), Arc::clone(&woken));
                 actix::spawn(async move {
@@ -186,6 +187,7 @@ mod tests {
                 })
             })
             .collect();
+        tokio::task::yield_now().await;
         tokio::task::yield_now().await;
         shown.set(());
         for (place, waiter) in waiting.into_iter().enumerate() {

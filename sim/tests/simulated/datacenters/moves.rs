@@ -4,7 +4,7 @@
 use super::*;
 
 /// An actor comes to life: which one, and in which datacenter.
-type Births = Arc<Mutex<Vec<(String, usize)>>>;
+pub(super) type Births = Arc<Mutex<Vec<(String, usize)>>>;
 
 /// Says in which datacenter it lives.
 #[derive(VirtualActor)]
@@ -25,12 +25,17 @@ impl Handler<Where> for Resident {
     }
 }
 
-fn residents(islands: &Islands<'_>, seed: u64) -> (Simulation, Births) {
+/// Every node hosts residents, and is what `more` makes of it.
+pub(super) fn residents(
+    islands: &Islands<'_>,
+    seed: u64,
+    more: impl Fn(usize, NodeBuilder) -> NodeBuilder + Clone + 'static,
+) -> (Simulation, Births) {
     let births = Births::default();
     let log = Arc::clone(&births);
     let build = move |island: usize, node: NodeBuilder| {
         let log = Arc::clone(&log);
-        node.actor_with(move |id: &ActorId, _: &Node| {
+        more(island, node).actor_with(move |id: &ActorId, _: &Node| {
             log.lock().expect("nobody panicked").push((id.key().as_str().to_owned(), island));
             Resident(u32::try_from(island).expect("a small number"))
         })
@@ -38,7 +43,7 @@ fn residents(islands: &Islands<'_>, seed: u64) -> (Simulation, Births) {
     (islands.simulation(seed, |_| (), build), births)
 }
 
-async fn asked(world: &World, index: usize, key: &str) -> Result<u32, CallError> {
+pub(super) async fn asked(world: &World, index: usize, key: &str) -> Result<u32, CallError> {
     let resident = node(world, index).actor::<Resident>(key);
     from_outside(|| resident.send(Where)).await
 }
@@ -63,7 +68,7 @@ fn keys(count: usize) -> Vec<String> {
 fn an_actor_that_is_looked_for_while_its_shard_moves_is_found_where_it_lives() {
     for seed in 30..42 {
         let islands = Islands(&[1, 2]);
-        let (simulation, births) = residents(&islands, seed);
+        let (simulation, births) = residents(&islands, seed, |_, node| node);
         simulation.run(async |world| {
             islands.meet(&world).await;
             for key in keys(30) {
@@ -84,7 +89,7 @@ fn an_actor_that_is_looked_for_while_its_shard_moves_is_found_where_it_lives() {
 #[test]
 fn an_actor_that_has_moved_twice_and_was_not_needed_since_still_lives_in_its_datacenter() {
     let islands = Islands(&[1, 3]);
-    let (simulation, births) = residents(&islands, 43);
+    let (simulation, births) = residents(&islands, 43, |_, node| node);
     simulation.run(async |world| {
         islands.meet(&world).await;
         for key in keys(10) {
@@ -106,7 +111,7 @@ fn an_actor_that_has_moved_twice_and_was_not_needed_since_still_lives_in_its_dat
 #[test]
 fn a_search_waits_for_the_heir_of_a_node_that_died_and_the_others_there_are_found_meanwhile() {
     let islands = Islands(&[1, 2]);
-    let (simulation, _) = residents(&islands, 44);
+    let (simulation, _) = residents(&islands, 44, |_, node| node);
     simulation.run(async |world| {
         islands.meet(&world).await;
         for key in ["one", "two"] {
