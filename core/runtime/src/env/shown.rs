@@ -140,7 +140,8 @@ impl<T> Board<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use futures_util::stream::FuturesUnordered;
+    use futures_util::{FutureExt, StreamExt};
 
     use super::*;
 
@@ -176,22 +177,19 @@ mod tests {
     /// The order of tokio's `watch` differs from run to run.
     #[actix::test]
     async fn those_who_wait_are_woken_in_the_order_in_which_they_began_to() {
-        let (shown, woken) = (Shown::new(()), Arc::new(AtomicUsize::new(0)));
-        // Fewer than run in one turn.
-        let waiting: Vec<_> = (0..32)
-            .map(|_| {
-                let (mut follower, woken) = (shown.follow(), Arc::clone(&woken));
-                actix::spawn(async move {
-                    follower.changed().await;
-                    woken.fetch_add(1, Ordering::Relaxed)
-                })
-            })
-            .collect();
-        tokio::task::yield_now().await;
-        tokio::task::yield_now().await;
+        let shown = Shown::new(());
+        let wait = |place: usize| {
+            let mut follower = shown.follow();
+            async move {
+                follower.changed().await;
+                place
+            }
+        };
+        // It polls what was woken in the order in which that was woken.
+        let mut waiting: FuturesUnordered<_> = (0..16).map(wait).collect();
+        assert_eq!(waiting.next().now_or_never(), None);
         shown.set(());
-        for (place, waiter) in waiting.into_iter().enumerate() {
-            assert_eq!(waiter.await.expect("it does not panic"), place);
-        }
+        let woken: Vec<usize> = waiting.collect().await;
+        assert_eq!(woken, (0..16).collect::<Vec<_>>());
     }
 }
