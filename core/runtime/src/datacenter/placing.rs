@@ -77,7 +77,7 @@ impl Node {
     /// Brings the virtual actor of a kind with a key to life in a datacenter: by its id, or in any that has these labels
     /// (`tier=prod`, `tier=prod, latency=low`). It stays there: messages to it go there from then on, from everywhere.
     ///
-    /// Which of several datacenters is chosen first, and which after one that does not answer, is for the policy to say
+    /// Which of several datacenters is chosen first, and which after one that was never reached, is for the policy to say
     /// (`datacenter.placement`); without one it depends on the actor and on the map alone.
     ///
     /// # Errors
