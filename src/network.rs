@@ -42,7 +42,12 @@ mod quic {
             return Err(refuse(Conflict::InsecureQuic));
         };
         let limit = settings.lanes.handshake_limit;
-        let limits = QuicSettings { handshake_limit: limit, dial_limit: limit, ..QuicSettings::default() };
+        let limits = QuicSettings {
+            handshake_limit: limit,
+            dial_limit: limit,
+            stream_window: settings.lanes.stream_window().get(),
+            ..QuicSettings::default()
+        };
         let credentials = credentials(proof, &settings.transport.server_name, origins)?;
         Ok(Arc::new(QuicTransport::new(limits, credentials)))
     }
@@ -76,7 +81,12 @@ mod tcp {
             }
         };
         let limit = settings.lanes.handshake_limit;
-        let limits = TcpSettings { handshake_limit: limit, dial_limit: limit, ..TcpSettings::default() };
+        let limits = TcpSettings {
+            handshake_limit: limit,
+            dial_limit: limit,
+            stream_window: settings.lanes.stream_window(),
+            ..TcpSettings::default()
+        };
         Ok(Arc::new(TcpTransport::new(limits, security)))
     }
 }

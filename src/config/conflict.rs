@@ -9,7 +9,7 @@ use humantime_serde::re::humantime::format_duration;
 
 use super::backend::{BackendKind, Presence};
 use super::control_plane::ControlPlaneKind;
-use super::lanes::SMALLEST_FRAME;
+use super::lanes::{SMALLEST_FRAME, STREAM_WINDOWS};
 use super::placement::Divided;
 use super::settings::{KindSettings, Settings};
 use super::size::Size;
@@ -170,6 +170,12 @@ pub enum Conflict {
         /// The frame.
         frame: Size,
     },
+    /// Streams would stand still, or their windows could not be counted.
+    #[error("a stream's window of {window} is not within {} and {}", STREAM_WINDOWS.start(), STREAM_WINDOWS.end())]
+    StreamWindow {
+        /// The window.
+        window: Size,
+    },
     /// Messages that fit into a frame would be refused.
     #[error("the largest message, {largest}, is smaller than a frame of {frame}")]
     LargestBelowFrame {
@@ -224,6 +230,7 @@ impl Conflict {
             Self::ServeAndJoin => vec!["backend.embedded.join"],
             Self::SinglesHaveNoShards { .. } => vec!["actors.kinds"],
             Self::FrameTooSmall { .. } => vec!["lanes.frame"],
+            Self::StreamWindow { .. } => vec!["lanes.stream_window"],
             Self::LargestBelowFrame { .. } => vec!["lanes.largest", "lanes.frame"],
         }
     }
@@ -294,6 +301,10 @@ impl Conflict {
         let (frame, largest) = (settings.lanes.frame, settings.lanes.largest);
         if frame < SMALLEST_FRAME {
             return Some(Self::FrameTooSmall { frame });
+        }
+        let window = settings.lanes.stream_window;
+        if !STREAM_WINDOWS.contains(&window) {
+            return Some(Self::StreamWindow { window });
         }
         (largest < frame).then_some(Self::LargestBelowFrame { largest, frame })
     }

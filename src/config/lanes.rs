@@ -1,6 +1,7 @@
 //! `[lanes]`: the way of messages to other nodes, and how many of them may wait on it.
 
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use archipelago_protocol::link;
@@ -30,6 +31,9 @@ pub struct LaneSettings {
     pub frame: Size,
     /// The largest message at all, at least a frame.
     pub largest: Size,
+    /// Bytes of one stream that may be on the way and unread: of a large message, and over QUIC of a lane. Small messages
+    /// wait behind so many at most, and each stream carries so many per round trip. 64 KiB to 64 MiB.
+    pub stream_window: Size,
     /// How long a tell may wait for a connection.
     #[serde(with = "span")]
     pub tell_ttl: Duration,
@@ -58,6 +62,7 @@ impl Default for LaneSettings {
             answers: Size::from_bytes(256 << 20),
             frame: Size::from_bytes(1 << 20),
             largest: Size::from_bytes(64 << 20),
+            stream_window: Size::from_bytes(256 << 10),
             tell_ttl: Duration::from_secs(5),
             overflow: Overflow::Fail,
             parked: count::<1_000>(),
@@ -96,3 +101,16 @@ impl From<Overflow> for link::Overflow {
 
 /// Below this, the frame of an ordinary message would not fit.
 pub(super) const SMALLEST_FRAME: Size = Size::from_bytes(4 << 10);
+
+/// What `stream_window` may be: some packets at least, and so little that the windows of all streams can be counted.
+pub(super) const STREAM_WINDOWS: RangeInclusive<Size> =
+    Size::from_bytes(64 << 10)..=Size::from_bytes(64 << 20);
+
+impl LaneSettings {
+    /// The window of a stream, within its bounds.
+    #[cfg(any(feature = "quic", feature = "tcp"))]
+    pub(crate) fn stream_window(&self) -> NonZeroU32 {
+        let within = self.stream_window.clamp(*STREAM_WINDOWS.start(), *STREAM_WINDOWS.end());
+        u32::try_from(within.bytes()).ok().and_then(NonZeroU32::new).unwrap_or(NonZeroU32::MAX)
+    }
+}

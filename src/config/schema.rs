@@ -127,7 +127,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 169] = [
+static KEYS: [Key; 170] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -290,6 +290,7 @@ static KEYS: [Key; 169] = [
     Key::of::<Room>(&["lanes", "answers"]),
     Key::of::<Room>(&["lanes", "frame"]),
     Key::of::<Room>(&["lanes", "largest"]),
+    Key::of::<Room>(&["lanes", "stream_window"]),
     Key::of::<Span>(&["lanes", "tell_ttl"]),
     Key::of::<Overflow>(&["lanes", "overflow"]),
     Key::of::<NonZeroU32>(&["lanes", "parked"]),

@@ -5,6 +5,7 @@
 //!
 //! `archipelago-bench-remote alone <road> <in flight> <asks>` measures ours alone, once, for those who count instructions;
 //! zero in flight tells instead of asking. Both processes end by themselves then, as profilers want it.
+//! `archipelago-bench-remote strain <road>` measures what a large transfer and a receiver that stands still do to one road.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -38,9 +39,18 @@ fn main() {
     {
         return alone(road, in_flight, count);
     }
+    if let [first, road] = &only[..]
+        && first == "strain"
+    {
+        return exit(strain(Road::named(road).expect("tcp, tls or quic")));
+    }
     let roads =
         Road::ALL.into_iter().filter(|road| only.is_empty() || only.iter().any(|name| name == road.name()));
-    let short: usize = roads.map(compare).sum();
+    exit(roads.map(compare).sum());
+}
+
+/// Says how many bars are short, also to whoever started this.
+fn exit(short: usize) {
     if short > 0 {
         println!("{short} bars are short");
         std::process::exit(1);

@@ -139,6 +139,10 @@ fn frames_that_are_too_small_or_larger_than_the_largest_message_are_refused() {
         "archipelago.toml:2: lanes.largest: the largest message, 512 KiB, is smaller than a frame of 1 MiB \
          (environment variable ARCHIPELAGO_LANES__LARGEST)"
     );
+    for window in ["65535 B", "65 MiB"] {
+        let found = broken_by("window", &format!("[lanes]\nstream_window = '{window}'\n"));
+        assert_eq!(found, [Conflict::StreamWindow { window: window.parse().unwrap() }], "{window}");
+    }
     let (largest, frame) = (Size::from_bytes(64 << 20), Size::from_bytes(1 << 30));
     let text = "[lanes]\nframe = '1 GiB'\n";
     assert_eq!(broken_by("frame-largest", text), [Conflict::LargestBelowFrame { largest, frame }]);

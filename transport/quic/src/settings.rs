@@ -23,8 +23,10 @@ pub struct QuicSettings {
     /// How long a close waits for what was sent before it to arrive. 3 s: the windows hold it, so on a working network
     /// it takes a few round trips.
     pub close_limit: Duration,
-    /// How many bytes one stream, or the lane, may carry that its reader has not read. 1 MiB: ten times what 1024 calls
-    /// of 100 bytes need, and 10 MB/s per stream at 100 ms round trip.
+    /// How many bytes one stream, or the lane, may carry that its reader has not read. 256 KiB: as much of a large message
+    /// may be on the way before a small one. Beside a transfer of 64 MiB over loopback the slowest hundredth of small calls
+    /// took 2.4 to 3.9 times as long as without it, with 512 KiB 6.2 times. It is 2.5 MB/s per stream at 100 ms round
+    /// trip: far away, more is better.
     pub stream_window: u32,
     /// How many streams beside the lane the other side may have open. 64, a bound: each is one message larger than a frame,
     /// and with the lane they hold 65 windows of memory at most; more large messages wait for their turn.
@@ -95,7 +97,7 @@ impl Default for QuicSettings {
             dial_limit: Duration::from_secs(5),
             silence_limit: Duration::from_secs(10),
             close_limit: Duration::from_secs(3),
-            stream_window: 1 << 20,
+            stream_window: 256 << 10,
             max_streams: 64,
             max_packet: 6_550,
             segmentation_offload: true,

@@ -15,7 +15,9 @@ use archipelago_protocol::contract::Transport;
 use archipelago_protocol::time::Millis;
 use futures_core::future::{BoxFuture, LocalBoxFuture};
 use rustix::time::{ClockId, clock_gettime};
+use tokio::sync::oneshot;
 
+use super::aside::Aside;
 use super::{ArbiterMain, ArbiterRole, Environment, EnvironmentError, Look, incarnation};
 
 /// Where the arbiters of a node run.
@@ -34,6 +36,7 @@ pub struct HostEnvironment {
     drawn: AtomicU64,
     /// How far the suspend-aware clock is ahead of the other, in nanoseconds.
     slept: AtomicU64,
+    aside: Aside,
     transport: Option<Arc<dyn Transport>>,
 }
 
@@ -41,7 +44,8 @@ impl HostEnvironment {
     /// An environment whose arbiters run as `threads` says.
     pub fn new(threads: Threads) -> Self {
         let (drawn, slept) = (AtomicU64::new(0), AtomicU64::new(0));
-        let env = Self { threads, seed: RandomState::new(), drawn, slept, transport: None };
+        let (seed, aside) = (RandomState::new(), Aside::new());
+        let env = Self { threads, seed, drawn, slept, aside, transport: None };
         env.now();
         env
     }
@@ -93,12 +97,16 @@ impl Environment for HostEnvironment {
     }
 
     fn offload(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
-        let done = tokio::task::spawn_blocking(work);
-        Box::pin(async move {
-            if let Err(error) = done.await {
-                tracing::error!(%error, "work off the arbiter ended early");
-            }
-        })
+        // A panic lets go of `done` as well.
+        let (done, is_done) = oneshot::channel();
+        let work = Box::new(move || {
+            work();
+            let _ = done.send(());
+        });
+        if let Err(work) = self.aside.run(work) {
+            drop(tokio::task::spawn_blocking(work));
+        }
+        Box::pin(async move { drop(is_done.await) })
     }
 
     fn transport(&self) -> Option<Arc<dyn Transport>> {

@@ -3,6 +3,7 @@
 //! All code of a node reaches the world through an [`Environment`]. [`HostEnvironment`] is the real one; the
 //! simulator brings its own, and with it virtual time, seeded randomness, crashes and pauses.
 
+mod aside;
 mod host;
 mod incarnation;
 mod limit;

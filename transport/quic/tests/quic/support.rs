@@ -45,7 +45,8 @@ pub(crate) struct Pair {
 }
 
 pub(crate) async fn pair() -> Pair {
-    pair_with(QuicSettings::default()).await
+    // What the tests send before anybody reads it has room.
+    pair_with(QuicSettings { stream_window: 1 << 20, ..QuicSettings::default() }).await
 }
 
 pub(crate) async fn pair_with(settings: QuicSettings) -> Pair {

@@ -1,16 +1,14 @@
 //! Refs: cheap, sendable, serialisable, and clear about what is wrong with them.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
-mod support;
-
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
+use crate::support::{Log, Probe, Say, SayLater, builder, builder_with, eventually, say};
 use archipelago::prelude::*;
 use archipelago::{CallOptions, Codec, DeadLetter, Event, Notice, StartError, Subscription, Termination};
-use support::{Log, Probe, Say, SayLater, builder, builder_with, eventually, say};
 
 async fn probe_node() -> (Node, Log) {
     let log = Log::default();

@@ -1,12 +1,10 @@
 //! Existing actors under a path: registered, found, addressed, and missed.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::builder;
 use archipelago::identity::{ActorPath, NodeAddress};
 use archipelago::prelude::*;
 use archipelago::{DeadLetter, Event, NameError, Notice};
-use support::builder;
 
 #[remote(String)]
 struct Hello(String);

@@ -1,18 +1,16 @@
 //! Actors come to life with their first message, go when they are idle, and lose nothing on the way.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use archipelago::prelude::*;
-use futures_util::future::join_all;
-use support::{
+use crate::support::{
     Deactivate, Log, Panic, PanicDetached, Probe, SayAtomically, SayDetached, SayLater, StopYourself,
     builder, builder_with, eventually, say,
 };
+use archipelago::prelude::*;
+use futures_util::future::join_all;
 
 async fn node_with_probe(log: &Log) -> Node {
     let log = log.clone();

@@ -2,18 +2,16 @@
 #![cfg(feature = "tcp")]
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::eventually;
 use archipelago::embedded::EmbeddedStore;
 use archipelago::membership::MemberStatus;
 use archipelago::placement::{Candidate, ChooseNode, NodeId, Wanted};
 use archipelago::prelude::*;
 use archipelago::{Builder, CallOptions};
 use archipelago_tcp::{Security, TcpSettings, TcpTransport};
-use support::eventually;
 
 /// Answers with the id of the node that hosts the actor.
 #[remote(u64)]

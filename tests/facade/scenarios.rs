@@ -2,12 +2,11 @@
 //! goes and comes back; membership without a single virtual actor; and delivery at least once, built on top.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::support::eventually;
 use archipelago::embedded::EmbeddedStore;
 use archipelago::identity::{ActorId, NodeId, OwnedKey};
 use archipelago::membership::MemberStatus;
@@ -15,7 +14,6 @@ use archipelago::prelude::*;
 use archipelago::{Builder, KindLayout, Millis, Outcome, Sharding, TraceContext};
 use archipelago_directory::{Read, Store, owner_id};
 use futures_util::future::join_all;
-use support::eventually;
 
 /// Adds something; answers with the sum, the node, and the generation of the activation.
 #[remote((u64, u64, u64))]
@@ -279,7 +277,8 @@ async fn deliver(vault: &ActorRef<Vault>, number: u64, amount: u64) -> u32 {
 async fn delivery_at_least_once_can_be_built_on_top() {
     let books: Arc<Mutex<Books>> = Arc::default();
     let kept = Arc::clone(&books);
-    let node = support::builder().actor_with(move |_, _| Vault(Arc::clone(&kept))).start().await.unwrap();
+    let node =
+        crate::support::builder().actor_with(move |_, _| Vault(Arc::clone(&kept))).start().await.unwrap();
     let vault = node.actor::<Vault>("main");
     let mut attempts = 0;
     for number in 0..30 {

@@ -1,18 +1,16 @@
 //! What an actor keeps outlives its activations.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::support::{Log, builder_with, eventually};
 use archipelago::embedded::{EmbeddedStateStore, EmbeddedStore, state_store};
 use archipelago::prelude::*;
 use archipelago::state::{ActorId, Generation, Schema, StateStore, StateStoreError, StoredState};
 use archipelago::{Builder, Event, Notice, StartError};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use support::{Log, builder_with, eventually};
 
 // ---- the actor ----
 

@@ -1,14 +1,12 @@
 //! One call: its deadline, its ways to end, what it passes on, and what it says when it fails.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
-mod support;
-
 use std::time::{Duration, Instant};
 
+use crate::support::{Log, Probe, SayDetached, SayLater, builder, builder_with, eventually, say};
 use archipelago::prelude::*;
 use archipelago::{Outcome, Queue, remaining};
 use futures_util::future::join_all;
-use support::{Log, Probe, SayDetached, SayLater, builder, builder_with, eventually, say};
 
 async fn probe_node(log: &Log, keys: &[(&str, &str)]) -> Node {
     let log = log.clone();

@@ -1,18 +1,16 @@
 //! Light clients over TCP: programs that belong to no cluster, host nothing, and send to its actors.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
-mod support;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::counter::{Add, Counter};
+use crate::support::eventually;
 use archipelago::embedded::EmbeddedStore;
 use archipelago::identity::{ActorPath, NodeId};
 use archipelago::membership::{LeaderProvider, Member, MemberStatus};
 use archipelago::prelude::*;
 use archipelago::{Builder, CallOptions, Error, Event, Notice, Outcome, StartError};
-use support::counter::{Add, Counter};
-use support::eventually;
 
 #[remote(String)]
 struct Hello(String);

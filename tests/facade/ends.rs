@@ -1,16 +1,14 @@
 //! The ugly ways in which an actor, an arbiter or a node can end; none may hang, spin or lose a caller.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::support::{Log, Probe, SayLater, builder, builder_with, eventually, say};
 use archipelago::config::Settings;
 use archipelago::prelude::*;
 use archipelago::{StopError, TraceContext};
-use support::{Log, Probe, SayLater, builder, builder_with, eventually, say};
 
 /// Does one ugly thing.
 #[remote]

@@ -1,12 +1,12 @@
 //! Kinds with settings of their own, regions that take envelopes, and actors of which a cluster has one.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::support::counter::{Add, Counter};
+use crate::support::eventually;
 use archipelago::config::Loader;
 use archipelago::embedded::EmbeddedStore;
 use archipelago::identity::{NodeId, OwnedKey};
@@ -14,8 +14,6 @@ use archipelago::membership::MemberStatus;
 use archipelago::prelude::*;
 use archipelago::{Builder, Error, KindLayout, Millis, ShardCount, ShardEnvelope, Sharding, StartError};
 use archipelago_directory::{Read, Store, owner_id};
-use support::counter::{Add, Counter};
-use support::eventually;
 
 /// Where clocks have come to life, and where they have gone.
 #[derive(Clone, Default)]

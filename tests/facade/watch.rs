@@ -1,13 +1,11 @@
 //! Being told when an actor has ended: whatever ends it, and only then.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{Deactivate, Log, Panic, Probe, SayDetached, builder_with, eventually, say};
 use archipelago::prelude::*;
 use archipelago::{Queue, Termination, Watch};
-use support::{Deactivate, Log, Panic, Probe, SayDetached, builder_with, eventually, say};
 
 async fn probe_node(log: &Log, keys: &[(&str, &str)]) -> Node {
     let log = log.clone();

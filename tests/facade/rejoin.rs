@@ -1,11 +1,10 @@
 //! A node that has lost its session comes back by itself, as another node, and what users hold stays good.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
-mod support;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::support::eventually;
 use archipelago::config::Loader;
 use archipelago::embedded::EmbeddedStore;
 use archipelago::identity::NodeId;
@@ -13,7 +12,6 @@ use archipelago::prelude::*;
 use archipelago::{Builder, Event, Notice, StopError};
 use archipelago_directory::{CasAnswer, Read, Store, Write, lease_id};
 use archipelago_protocol::session::{EndReason, Lease};
-use support::eventually;
 
 /// What really happened, in order: which node id began and ended what.
 #[derive(Clone, Default)]

@@ -1,17 +1,15 @@
 //! Kinds that are divided by ranges of keys, on several nodes of one process.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::counter::{Add, Counter};
+use crate::support::eventually;
 use archipelago::config::Loader;
 use archipelago::embedded::EmbeddedStore;
 use archipelago::identity::{ActorKey, NodeId};
 use archipelago::prelude::*;
 use archipelago::{Builder, Error, Event, KindLayout, Notice, Sharding, StartError};
-use support::counter::{Add, Counter};
-use support::eventually;
 
 /// One of several nodes of this process that host counters, divided at "m" at first.
 fn node(store: &Arc<EmbeddedStore>) -> Builder {

@@ -1,14 +1,12 @@
 //! No more actors are active than may be, unless they have work.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{Log, Probe, SayDetached, builder_with, eventually, say};
 use archipelago::prelude::*;
 use archipelago::{Event, Notice, Termination};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
-use support::{Log, Probe, SayDetached, builder_with, eventually, say};
 
 async fn node_for(max_active: &str, log: &Log) -> Node {
     let log = log.clone();

@@ -1,15 +1,13 @@
 //! A node starts, serves, drains and stops.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
-mod support;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::support::{Log, Probe, SayDetached, SayLater, builder, builder_with, eventually, say};
 use archipelago::embedded::EmbeddedStore;
 use archipelago::prelude::*;
 use archipelago::{Event, Notice, StopError};
-use support::{Log, Probe, SayDetached, SayLater, builder, builder_with, eventually, say};
 
 async fn probe_node(log: &Log, keys: &[(&str, &str)]) -> Node {
     let log = log.clone();
