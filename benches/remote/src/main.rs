@@ -39,10 +39,10 @@ fn main() {
     {
         return alone(road, in_flight, count);
     }
-    if let [first, road] = &only[..]
-        && first == "strain"
-    {
-        return exit(strain(Road::named(road).expect("tcp, tls or quic")));
+    match &only[..] {
+        [first, road] if first == "strain" => return exit(strain(named(road))),
+        [first, road, stall] if first == STALLED => return stalled_alone(named(road), stall),
+        _ => {}
     }
     let roads =
         Road::ALL.into_iter().filter(|road| only.is_empty() || only.iter().any(|name| name == road.name()));
@@ -57,9 +57,13 @@ fn exit(short: usize) {
     }
 }
 
+fn named(road: &str) -> Road {
+    Road::named(road).expect("tcp, tls or quic")
+}
+
 /// Measures ours alone.
 fn alone(road: &str, in_flight: &str, count: &str) {
-    let road = Road::named(road).expect("tcp, tls or quic");
+    let road = named(road);
     let number = |text: &str| text.parse::<u64>().expect("a number");
     match (number(in_flight), number(count)) {
         (0, count) => println!("{:<5} tell {:>10.0}/s", road.name(), on_actix(measure::tell(road, count))),
@@ -111,11 +115,28 @@ fn strain(road: Road) -> usize {
         + STALLS.into_iter().map(|stall| stalled(road, stall)).sum::<usize>()
 }
 
-/// What a sender keeps for a receiver that stands still; whether that is more than it may.
+/// What a sender keeps for a receiver that stands still; whether that is more than it may. Each in a process of its own: what
+/// earlier work has left to the allocator would hide its growth.
 fn stalled(road: Road, stall: Stall) -> usize {
-    let (growth, buffer) = on_actix(strain::stalled_receiver(road, stall));
-    bar(road, stall.name, growth / buffer, 1.0, growth <= buffer)
+    let program = std::env::current_exe().expect("this binary");
+    let output = std::process::Command::new(program)
+        .args([STALLED, road.name(), stall.name])
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .expect("the binary can be started again");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let ratio: f64 = said.trim().parse().expect("the ratio");
+    bar(road, stall.name, ratio, 1.0, ratio <= 1.0)
 }
+
+/// Prints by how much of its buffer a sender grows.
+fn stalled_alone(road: Road, name: &str) {
+    let stall = STALLS.into_iter().find(|stall| stall.name == name).expect("a stall");
+    let (growth, buffer) = on_actix(strain::stalled_receiver(road, stall));
+    println!("{}", growth / buffer);
+}
+
+const STALLED: &str = "stalled";
 
 /// One turn of each contestant.
 struct Round {

@@ -85,21 +85,28 @@ pub(crate) async fn stalled_receiver(road: Road, stall: Stall) -> (f64, f64) {
     let node = start_with(road, child.credentials.clone(), host, settings).await.expect("the caller starts");
     let target = node.actor::<Target>("t0");
     target.send(Count).await.expect("the target answers");
-    // The first large one takes memory that stays.
-    target.send(Blob(vec![7; ASKED])).await.expect("the target answers");
+    let mut dead = dead_letters(&node);
+    // What a sender at work has in memory is not grown yet.
+    send_for(WARM_UP, &node, stall).await;
+    target.send(Count).await.expect("the target answers");
+    let (before, _) = (memory(), dead());
     child.freeze();
-    let (before, mut dead) = (memory(), dead_letters(&node));
-    let felt = if stall.asks { ask_for_a_while(&node).await } else { tell_for_a_while(&node).await };
+    let felt = send_for(A_WHILE, &node, stall).await;
     let growth = memory().saturating_sub(before);
     assert!(felt > 0 || dead() > 0, "a receiver that stands still is felt");
     let _ = node.stop().await;
     (growth as f64, buffer as f64)
 }
 
+/// How many messages were refused or have ended.
+async fn send_for(length: Duration, node: &Node, stall: Stall) -> u64 {
+    if stall.asks { ask_for(length, node).await } else { tell_for(length, node).await }
+}
+
 /// How many tells were refused.
-async fn tell_for_a_while(node: &Node) -> u64 {
+async fn tell_for(length: Duration, node: &Node) -> u64 {
     let (target, begun, mut refused, mut told) = (node.actor::<Target>("t0"), Instant::now(), 0, 0_u64);
-    while begun.elapsed() < A_WHILE {
+    while begun.elapsed() < length {
         told += 1;
         let full = target.tell(Note(Payload::new())).is_err();
         refused += u64::from(full);
@@ -112,11 +119,11 @@ async fn tell_for_a_while(node: &Node) -> u64 {
 }
 
 /// How many asks have ended. They are large: with small ones the callers themselves would be most of what is measured.
-async fn ask_for_a_while(node: &Node) -> u64 {
+async fn ask_for(length: Duration, node: &Node) -> u64 {
     let (target, begun) = (node.actor::<Target>("t0"), Instant::now());
     let options = CallOptions::new().timeout(Duration::from_secs(60));
     let (mut open, mut ended) = (Vec::new(), 0);
-    while begun.elapsed() < A_WHILE {
+    while begun.elapsed() < length {
         open.push(Box::pin(target.send_with(Blob(vec![7; ASKED]), options)));
         actix::clock::sleep(Duration::from_millis(1)).await;
         open.retain_mut(|call| {
@@ -149,6 +156,8 @@ fn memory() -> usize {
     pages.expect("a number of pages") * 4_096
 }
 
+/// How long a sender works before its receiver stands still.
+const WARM_UP: Duration = Duration::from_secs(1);
 /// How long a receiver stands still before it is looked how much was kept for it.
 const A_WHILE: Duration = Duration::from_secs(3);
 /// The length of an ask to it.
