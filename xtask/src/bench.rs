@@ -28,10 +28,14 @@ pub(crate) fn run(mut workspace: Workspace, arguments: &[String]) -> Result<bool
         return Err(why);
     }
     let (package, fixed) = package(suite);
-    if let Outcome::Failed(why, _) = workspace.cargo(&["build", "--release", "--package", &package]) {
+    let features = features(suite, std::env::var_os("ARCHIPELAGO_TEST_FDB").is_some());
+    let build: Vec<&str> =
+        ["build", "--release", "--package", &package].into_iter().chain(features).collect();
+    if let Outcome::Failed(why, _) = workspace.cargo(&build) {
         return Err(why);
     }
-    let mut command = workspace.cargo_command(&["run", "--quiet", "--release", "--package", &package, "--"]);
+    let run = ["run", "--quiet", "--release", "--package", &package].into_iter().chain(features);
+    let mut command = workspace.cargo_command(&run.chain(["--"]).collect::<Vec<_>>());
     let captured = capture(command.args(fixed).args(rest), |line| line.starts_with("bar "))?;
     println!();
     captured.lines.iter().for_each(|line| println!("{line}"));
@@ -53,6 +57,11 @@ fn package(suite: &str) -> (String, &'static [&'static str]) {
         }
         _ => (format!("archipelago-bench-{suite}"), &[]),
     }
+}
+
+/// What the package is built with: the client of FoundationDB only where there is a cluster, because it links `libfdb_c`.
+fn features(suite: &str, has_cluster: bool) -> Option<&'static str> {
+    (suite == "backends" && has_cluster).then_some("--features=foundationdb-client")
 }
 
 fn judge(lines: &[String]) -> Result<bool, String> {
@@ -111,6 +120,12 @@ mod tests {
 
     fn judged(lines: &[&str]) -> Result<bool, String> {
         judge(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_client_of_foundationdb_is_linked_only_where_there_is_a_cluster() {
+        assert_eq!(features("backends", true), Some("--features=foundationdb-client"));
+        assert_eq!((features("backends", false), features("local", true)), (None, None));
     }
 
     #[test]

@@ -83,7 +83,8 @@ pub(crate) fn can_compile() -> bool {
 const STUB: &str = "backends/foundationdb/tests/stub/fdb_c.c";
 
 /// Those of every build, and the client.
-pub(crate) const FEATURES: &str = "--features=archipelago/etcd,archipelago/nats,archipelago/foundationdb";
+pub(crate) const FEATURES: &str = "--features=archipelago/etcd,archipelago/nats,archipelago/foundationdb,\
+    archipelago-bench-backends/foundationdb-client";
 
 /// Not the facade's: it would be built for nothing.
 const CLIENT: &str = "--features=archipelago/etcd,archipelago/nats,archipelago-foundationdb/client";

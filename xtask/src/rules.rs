@@ -50,11 +50,20 @@ impl Suite {
 
 const BACKENDS: &str = "backends/conformance/src/lib.rs";
 
-const SUITES: [Suite; 7] = [
+const SUITES: [Suite; 8] = [
     Suite {
         file: BACKENDS,
         begins: "store_conformance, store_rules:",
         contract: &["core/directory/src/store.rs"],
+    },
+    Suite {
+        file: BACKENDS,
+        begins: "restart_conformance, restart_rules:",
+        contract: &[
+            "core/directory/src/store.rs",
+            "core/protocol/src/contract/directory.rs",
+            "core/protocol/src/contract/control_plane.rs",
+        ],
     },
     Suite {
         file: BACKENDS,

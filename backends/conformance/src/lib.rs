@@ -7,11 +7,14 @@
 //! fn run<F: Future<Output = ()>>(rule: impl FnOnce(Arc<dyn Store>) -> F) {
 //!     runtime().block_on(async { rule(fresh_store().await).await })
 //! }
-//! archipelago_backend_conformance::store_conformance!(run);
+//! archipelago_backend_conformance::store_conformance!(run, restart: run_on_a_server_of_its_own);
 //! ```
 //!
+//! A harness that can restart its server says so, as here, and the rules about restarts are run, too; one that cannot says
+//! why, and they are reported as ignored, never as passed.
+//!
 //! The rules are plain async functions in [`store_rules`], [`directory_rules`], [`routing_table_rules`],
-//! [`control_plane_rules`], [`state_store_rules`] and [`homes_rules`]; each panics when its rule is broken. Those about time, and those that wait for something, go
+//! [`control_plane_rules`], [`state_store_rules`], [`homes_rules`] and [`restart_rules`]; each panics when its rule is broken. Those about time, and those that wait for something, go
 //! by the timer that the fixture was made with, and give up by themselves; the rules of the store alone, which has no
 //! timer, wait for what a watch must deliver: `run` puts a limit on that. None assumes that a watch is immediate.
 //!
@@ -27,6 +30,7 @@ pub mod directory_rules;
 mod faulty;
 pub mod homes_rules;
 pub mod linearizability;
+pub mod restart_rules;
 mod rng;
 pub mod routing_table_rules;
 pub mod state_store_rules;
@@ -42,10 +46,28 @@ pub use world::{Plan, Summary, World};
 /// Makes one test per rule of [`Store`](archipelago_directory::Store), each named like its rule.
 ///
 /// Takes the name of a function in scope, `fn run<F: Future<Output = ()>>(rule: impl FnOnce(Arc<dyn Store>) -> F)`, which
-/// runs the rule on a store of its own.
+/// runs the rule on a store of its own. What follows says what becomes of the rules about a restart of the server:
+///
+/// - `restart: run_restarting`: they are run, by another function in scope, which takes
+///   `impl FnOnce(RestartFixture) -> F` and runs the rule on a server of its own
+///   ([`RestartFixture`](restart_rules::RestartFixture)).
+/// - `cannot_restart: "why"`: the harness has no power over its server. Each of them is reported as ignored, with the reason.
+///   So it is if nothing follows.
+/// - `no_server`: the engine lives and dies with its clients, so there is nothing to restart.
 #[macro_export]
 macro_rules! store_conformance {
     ($run:ident) => {
+        $crate::store_conformance!($run, cannot_restart: "this harness was given no way to restart the server");
+    };
+    ($run:ident, restart: $restarting:ident) => {
+        $crate::store_conformance!($run, no_server);
+        $crate::__restart_rules! { run $restarting }
+    };
+    ($run:ident, cannot_restart: $why:literal) => {
+        $crate::store_conformance!($run, no_server);
+        $crate::__restart_rules! { ignore $why }
+    };
+    ($run:ident, no_server) => {
         $crate::__rules! { $run, store_conformance, store_rules:
             cas_is_exclusive, conflict_changes_nothing, version_grows, version_grows_across_deletes, reads_own_writes,
             delete_names_its_version, delete_all_spares_newer_records, list_by_tag, list_then_watch_misses_nothing,
@@ -163,6 +185,32 @@ macro_rules! __rules {
                 #[test]
                 fn $rule() {
                     super::$run($crate::$rules::$rule);
+                }
+            )+
+        }
+    };
+}
+
+/// The rules about a restart, run or ignored.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __restart_rules {
+    ($do:ident $with:tt) => {
+        $crate::__restart_rules! { $do $with, restart_conformance, restart_rules:
+            watch_survives_a_restart, version_grows_across_a_restart, acknowledged_writes_survive_a_restart,
+            directory_watch_survives_a_restart, control_plane_watch_survives_a_restart,
+        }
+    };
+    (run $run:ident, $suite:ident, $rules:ident: $($rule:ident),+ $(,)?) => {
+        $crate::__rules! { $run, $suite, $rules: $($rule),+ }
+    };
+    (ignore $why:literal, $suite:ident, $rules:ident: $($rule:ident),+ $(,)?) => {
+        mod $suite {
+            $(
+                #[test]
+                #[ignore = $why]
+                fn $rule() {
+                    panic!("{}", $why);
                 }
             )+
         }

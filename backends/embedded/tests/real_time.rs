@@ -26,7 +26,7 @@ fn store<F: Future<Output = ()>>(rule: impl FnOnce(Arc<dyn Store>) -> F) {
     block_on(rule(slow_store(RealTimer::start())));
 }
 
-store_conformance!(store);
+store_conformance!(store, no_server);
 
 fn directory<F: Future<Output = ()>>(rule: impl FnOnce(Fixture) -> F) {
     let timer = RealTimer::start();

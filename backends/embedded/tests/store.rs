@@ -19,7 +19,7 @@ fn run<F: Future<Output = ()>>(rule: impl FnOnce(Arc<dyn Store>) -> F) {
     rule(Arc::new(EmbeddedStore::default())).now_or_never().expect("the store answers at once");
 }
 
-store_conformance!(run);
+store_conformance!(run, no_server);
 
 #[derive(Default)]
 struct Woken(AtomicBool);

@@ -25,6 +25,12 @@ impl Code {
     pub const TOO_MANY_WATCHES: Self = Self(1032);
     /// The servers were replaced by others meanwhile.
     pub const CLUSTER_VERSION_CHANGED: Self = Self(1039);
+    /// The client has given the request up.
+    pub const OPERATION_CANCELLED: Self = Self(1101);
+    /// The transaction writes, and reads without allowing changes, more than ten million bytes.
+    pub const TRANSACTION_TOO_LARGE: Self = Self(2101);
+    /// A key is longer than 10 000 bytes.
+    pub const KEY_TOO_LARGE: Self = Self(2102);
     /// A value is longer than 100 000 bytes.
     pub const VALUE_TOO_LARGE: Self = Self(2103);
 
@@ -37,6 +43,11 @@ impl Code {
     /// Whether a transaction that ended so is worth repeating.
     pub const fn is_retryable(self) -> bool {
         matches!(self.0, 1007 | 1009 | 1020 | 1021 | 1037 | 1038 | 1039 | 1042 | 1051 | 1078 | 1213 | 1223)
+    }
+
+    /// Whether a transaction that does less may succeed where this one did not.
+    pub const fn asks_for_less(self) -> bool {
+        matches!(self, Self::TRANSACTION_TOO_OLD | Self::TRANSACTION_TOO_LARGE)
     }
 
     /// What this means to somebody who changed nothing: all that counts is whether asking again may help.
@@ -66,8 +77,10 @@ fn shown(code: i32) -> &'static str {
         1032 => " (too_many_watches)",
         1038 => " (database_locked)",
         1039 => " (cluster_version_changed)",
+        1101 => " (operation_cancelled)",
         1515 => " (no_cluster_file_found)",
         2101 => " (transaction_too_large)",
+        2102 => " (key_too_large)",
         2103 => " (value_too_large)",
         2104 => " (connection_string_invalid)",
         2203 => " (api_version_not_supported)",
@@ -95,6 +108,17 @@ mod tests {
         for code in [Code::FUTURE_VERSION, Code::TRANSACTION_TIMED_OUT, Code(4100)] {
             assert!(matches!(code.of_read(), StoreError::Unavailable { .. }), "{code}");
         }
+    }
+
+    #[test]
+    fn what_is_too_large_is_fatal_and_what_is_too_old_is_worth_repeating() {
+        for code in [Code::KEY_TOO_LARGE, Code::VALUE_TOO_LARGE, Code::TRANSACTION_TOO_LARGE] {
+            assert!(matches!(code.of_read(), StoreError::Fatal { .. }) && !code.is_retryable(), "{code}");
+        }
+        let old = Code::TRANSACTION_TOO_OLD;
+        assert!(matches!(old.of_read(), StoreError::Unavailable { .. }) && old.is_retryable());
+        let less = [1007, 1020, 1021, 2101, 2102, 2103].map(|code| Code(code).asks_for_less());
+        assert_eq!(less, [true, false, false, true, false, false]);
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub(crate) struct Doubt {
     under_way: Option<u64>,
     /// The least read version of those that ended without saying how.
     unknown: Option<u64>,
+    /// Why the last attempt failed.
+    last: Option<Code>,
 }
 
 impl Doubt {
@@ -32,6 +34,16 @@ impl Doubt {
         if !code.certainly_not_committed() {
             self.unknown = self.unknown.into_iter().chain(sent).min();
         }
+    }
+
+    /// An attempt has failed with `code`, and another is made.
+    pub(crate) fn begins_anew(&mut self, code: Code) {
+        self.last = Some(code);
+    }
+
+    /// Why the last attempt failed.
+    pub(crate) fn last(&self) -> Option<Code> {
+        self.last
     }
 
     /// After which version an attempt may have been applied. It cannot be at or before: it has read at that version.

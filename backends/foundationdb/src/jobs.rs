@@ -72,6 +72,10 @@ impl Job for DeleteAll<'_> {
         Ok(if deleted == 0 { Prepared::Answer(0) } else { Prepared::Changes(deleted) })
     }
 
+    fn is_divisible(&self) -> bool {
+        self.0.len() > 1
+    }
+
     fn applied(&self, _version: Version, changes: usize) -> usize {
         changes
     }

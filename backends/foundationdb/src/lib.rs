@@ -31,8 +31,10 @@
 //!   So the write is applied at most once, and its answer is the true one, also if others have changed the record since. If
 //!   the time is up before that is known, it is `Unknown`.
 //! - Reads that decide anything are linearizable: FoundationDB's read versions are.
-//! - Nothing waits for ever, and no transaction lasts longer than FoundationDB's five seconds by design: listings are read
-//!   page by page and deletes written batch by batch, each in a transaction of its own.
+//! - Nothing waits for ever, and no transaction lasts longer than FoundationDB's five seconds, or grows beyond its ten million
+//!   bytes, by design: listings and the log are read page by page and deletes written batch by batch, each in a transaction of
+//!   its own; pages and batches that were too much all the same are halved. Names and values that are too long are refused
+//!   before they are sent ([`TooLarge`]).
 //! - A watch reads the log. That the space has changed is told by a watch of FoundationDB, set in the snapshot in which
 //!   nothing new was found; and it looks by itself every `watch_poll`, for such a watch may be refused or lost.
 //! - The log is cut off by writers, one write in 64: what is older than `history` goes. A watch from before is `Compacted`,
@@ -71,6 +73,7 @@ mod doubt;
 mod engine;
 mod jobs;
 mod keys;
+mod limits;
 mod list;
 mod memory;
 mod read;
@@ -88,6 +91,7 @@ mod network;
 pub use code::Code;
 pub use config::{FoundationDbConfig, FoundationDbConfigError};
 pub use engine::{Engine, Isolation, Page, Transaction, Uncommitted};
+pub use limits::{TooLarge, TooLate};
 pub use memory::{Breakage, MemoryEngine, Tally};
 pub use store::{FoundationDbError, FoundationDbStore};
 

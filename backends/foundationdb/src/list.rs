@@ -7,9 +7,11 @@ use archipelago_directory::{Position, Read, Record, Records, Space, StoreError};
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
 
+use crate::code::Code;
 use crate::doubt::GivenUp;
 use crate::engine::{Isolation, Transaction};
 use crate::keys::{Keys, after};
+use crate::limits::PageSize;
 use crate::read::{Look, record};
 use crate::store::Shared;
 use crate::value;
@@ -20,9 +22,9 @@ pub(crate) async fn list(shared: &Shared, space: Space, tag: Option<&str>) -> Re
         None => shared.keys.records(space),
         Some(tag) => shared.keys.all_tagged(space, tag),
     };
-    let (mut records, mut position) = (Vec::new(), None);
+    let (mut records, mut position, size) = (Vec::new(), None, PageSize::new(PAGE));
     loop {
-        let page = PageOf { keys: &shared.keys, space, tag, begin: &begin, end: &end };
+        let page = PageOf { keys: &shared.keys, space, tag, begin: &begin, end: &end, size: &size };
         let seen = shared.read(Read::Linearizable, &page).await?;
         records.extend(seen.records);
         let position = *position.get_or_insert(seen.read_version);
@@ -39,6 +41,7 @@ struct PageOf<'a> {
     tag: Option<&'a str>,
     begin: &'a [u8],
     end: &'a [u8],
+    size: &'a PageSize,
 }
 
 struct Seen {
@@ -54,13 +57,17 @@ impl Look for PageOf<'_> {
 
     async fn look(&self, transaction: &dyn Transaction) -> Result<Seen, GivenUp> {
         let read_version = transaction.read_version().await?;
-        let page = transaction.range(self.begin, self.end, PAGE, Isolation::Snapshot).await?;
+        let page = transaction.range(self.begin, self.end, self.size.now(), Isolation::Snapshot).await?;
         let next = page.pairs.last().filter(|_| page.more).map(|(key, _)| after(key));
         let records = match self.tag {
             None => self.records(&page.pairs)?,
             Some(tag) => self.tagged(transaction, tag, &page.pairs).await?,
         };
         Ok(Seen { records, read_version, next })
+    }
+
+    fn begins_anew(&self, code: Code) {
+        self.size.failed(code);
     }
 }
 
@@ -87,5 +94,5 @@ impl PageOf<'_> {
     }
 }
 
-/// Records per page.
+/// Records per page, at most.
 const PAGE: usize = 250;

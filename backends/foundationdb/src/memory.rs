@@ -1,16 +1,20 @@
 //! FoundationDB's rules in memory, and everything that FoundationDB may break, at random from a seed: for tests.
 //!
 //! Snapshots, conflicts between what was read and what was written since, versionstamps, shared commit versions and watches
-//! are real, not simulated by locks; so are transactions that have become too old. On top of that a [`Breakage`] says how
+//! are real, not simulated by locks; so are transactions that have become too old, and the limits on keys, values and
+//! transactions. Time passes with every commit, and as [`MemoryEngine::let_time_pass`] and [`MemoryEngine::slow_down`] say. On top of that a [`Breakage`] says how
 //! often commits are refused, lose their answer or land late. Reads show the snapshot alone, not what the transaction
 //! itself wrote: the store does not do that.
 
 mod database;
+mod limits;
 mod transaction;
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
+use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use archipelago_directory::Read;
 
@@ -58,6 +62,8 @@ pub struct Breakage {
 /// What has happened so far: a test checks that it was not idle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
+    /// Transactions begun, those that began anew included.
+    pub begun: u32,
     /// Commits applied, late ones included.
     pub applied: u32,
     /// Commits refused because something that they read had changed.
@@ -70,6 +76,8 @@ pub struct Tally {
     pub too_old: u32,
     /// Commits that shared their version with another.
     pub shared: u32,
+    /// How large the largest transaction was that came to its commit, in bytes.
+    pub largest: usize,
 }
 
 impl MemoryEngine {
@@ -83,6 +91,11 @@ impl MemoryEngine {
             late: Vec::new(),
             sleepers: BTreeMap::new(),
             next_sleeper: 0,
+            largest: limits::LARGEST_TRANSACTION,
+            micros_per_key: 0,
+            away: false,
+            life: 0,
+            waiting: Vec::new(),
         };
         Self { shared: Arc::new(Mutex::new(state)) }
     }
@@ -111,6 +124,65 @@ impl MemoryEngine {
         self.lock().database.set_version(version);
     }
 
+    /// So much time passes on the servers. A transaction that has lasted longer than five seconds is too old.
+    pub fn let_time_pass(&self, length: Duration) {
+        self.lock().database.pass(micros(length));
+    }
+
+    /// From now on the servers need so long for every key that is read.
+    pub fn slow_down(&self, per_key: Duration) {
+        self.lock().micros_per_key = micros(per_key);
+    }
+
+    /// From now on transactions may have so many bytes, as FoundationDB's option `transaction_size_limit` says.
+    pub fn limit_transactions(&self, bytes: usize) {
+        self.lock().largest = bytes.min(limits::LARGEST_TRANSACTION);
+    }
+
+    /// The servers go away: nothing is answered until they are [back](Self::start).
+    pub fn stop(&self) {
+        self.lock().away = true;
+    }
+
+    /// The servers come back, with all that was committed. Of commits that were under way nobody knows, transactions that
+    /// were open are too old, watches are lost, and versions have leapt ahead.
+    pub fn start(&self) {
+        let mut state = self.lock();
+        state.away = false;
+        state.life += 1;
+        state.database.pass(LEAP);
+        let woken = std::mem::take(&mut state.waiting);
+        let sleepers = std::mem::take(&mut state.sleepers);
+        drop(state);
+        woken.into_iter().chain(sleepers.into_values()).for_each(Waker::wake);
+    }
+
+    /// Waits until the servers are there; answers whether they were away.
+    async fn is_back(&self) -> bool {
+        let mut was_away = false;
+        poll_fn(|context| {
+            let mut state = self.lock();
+            if state.away {
+                was_away = true;
+                state.waiting.push(context.waker().clone());
+                return Poll::Pending;
+            }
+            Poll::Ready(())
+        })
+        .await;
+        was_away
+    }
+
+    /// What reading so many keys at a version costs.
+    fn takes_time(&self, keys: usize, at: u64) -> Result<(), Code> {
+        let mut state = self.lock();
+        let length = state.micros_per_key.saturating_mul(keys as u64);
+        state.database.pass(length);
+        let aged = state.database.check_age(at);
+        state.tally.too_old += u32::from(aged.is_err());
+        aged
+    }
+
     /// How many keys stand there.
     pub fn keys(&self) -> usize {
         self.lock().database.keys()
@@ -119,6 +191,7 @@ impl MemoryEngine {
     /// A new transaction, before which a late commit may land.
     fn transaction(&self) -> MemoryTransaction {
         let mut state = self.lock();
+        state.tally.begun += 1;
         let lands = state.chance(LANDS) && state.land_one();
         let sleepers = if lands { std::mem::take(&mut state.sleepers) } else { BTreeMap::new() };
         drop(state);
@@ -147,6 +220,14 @@ struct State {
     /// Watches that wait for the next commit.
     sleepers: BTreeMap<u64, Waker>,
     next_sleeper: u64,
+    /// The largest transaction that is taken.
+    largest: usize,
+    micros_per_key: u64,
+    /// Whether nobody is served, and who waits for that to end.
+    away: bool,
+    waiting: Vec<Waker>,
+    /// How often the servers have come back.
+    life: u32,
 }
 
 impl State {
@@ -178,8 +259,21 @@ impl State {
         applied.map(|(version, _)| version)
     }
 
+    /// A commit that was under way when the servers went.
+    fn lose(&mut self) -> Result<u64, Code> {
+        self.tally.unknown += 1;
+        Err(Code::COMMIT_UNKNOWN_RESULT)
+    }
+
     /// Commits as the breakage allows.
     fn commit(&mut self, commit: Commit) -> Result<u64, Code> {
+        if let Some(code) = commit.refused {
+            return Err(code);
+        }
+        self.tally.largest = self.tally.largest.max(commit.size());
+        if commit.size() > self.largest {
+            return Err(Code::TRANSACTION_TOO_LARGE);
+        }
         let Breakage { refused, unknown_applied, unknown_lost, unknown_late, timed_out, .. } = self.breakage;
         if self.chance(refused) {
             return Err(Code::NOT_COMMITTED);
@@ -217,6 +311,12 @@ impl State {
     }
 }
 
+fn micros(length: Duration) -> u64 {
+    u64::try_from(length.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// By how many versions FoundationDB leaps when its servers change: a hundred seconds.
+const LEAP: u64 = 100_000_000;
 /// How often a late commit lands before a transaction begins, per mille.
 const LANDS: u32 = 300;
 /// So many commits may be late at once; more are answered at once.

@@ -5,9 +5,11 @@ use async_trait::async_trait;
 use futures_util::future::{Either, select};
 use futures_util::pin_mut;
 
+use crate::code::Code;
 use crate::doubt::{Doubt, GivenUp};
 use crate::engine::{Isolation, Transaction};
 use crate::keys::Keys;
+use crate::limits::TooLate;
 use crate::store::Shared;
 use crate::value;
 
@@ -17,6 +19,9 @@ pub(crate) trait Look: Send + Sync {
     type Seen: Send;
 
     async fn look(&self, transaction: &dyn Transaction) -> Result<Self::Seen, GivenUp>;
+
+    /// An attempt has failed with `code`, and another is made.
+    fn begins_anew(&self, _code: Code) {}
 
     /// Whether the transaction has to be committed: watches begin only then.
     fn commits(&self) -> bool {
@@ -53,22 +58,25 @@ pub(crate) async fn record(
 impl Shared {
     /// What `look` sees. Nothing is changed, so whatever fails may be repeated.
     pub(crate) async fn read<L: Look>(&self, read: Read, look: &L) -> Result<L::Seen, StoreError> {
+        let mut doubt = Doubt::default();
         let deadline = self.timer.sleep(self.request_timeout);
-        let attempts = self.looks(read, look);
-        pin_mut!(attempts);
-        let seen = match select(attempts, deadline).await {
-            Either::Left((seen, _)) => seen,
-            Either::Right(((), _)) => Err(self.too_late()),
+        let ended = {
+            let attempts = self.looks(read, look, &mut doubt);
+            pin_mut!(attempts);
+            match select(attempts, deadline).await {
+                Either::Left((seen, _)) => Some(seen),
+                Either::Right(((), _)) => None,
+            }
         };
-        seen.map_err(|why| Doubt::default().give_up(why))
+        ended.unwrap_or_else(|| Err(self.too_late(&doubt))).map_err(|why| doubt.give_up(why))
     }
 
     /// The time is up.
-    pub(crate) fn too_late(&self) -> GivenUp {
-        GivenUp::Because(format!("FoundationDB gave no answer within {}", self.request_timeout).into())
+    pub(crate) fn too_late(&self, doubt: &Doubt) -> GivenUp {
+        GivenUp::Because(TooLate { within: self.request_timeout, last: doubt.last() }.into())
     }
 
-    async fn looks<L: Look>(&self, read: Read, look: &L) -> Result<L::Seen, GivenUp> {
+    async fn looks<L: Look>(&self, read: Read, look: &L, doubt: &mut Doubt) -> Result<L::Seen, GivenUp> {
         let mut transaction = self.engine.begin(read)?;
         loop {
             let code = match look.look(&*transaction).await {
@@ -83,6 +91,8 @@ impl Shared {
                 Err(GivenUp::Code(code)) => code,
                 Err(other) => return Err(other),
             };
+            doubt.begins_anew(code);
+            look.begins_anew(code);
             transaction = transaction.on_error(code).await?;
         }
     }

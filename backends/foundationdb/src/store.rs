@@ -1,5 +1,6 @@
 //! FoundationDB as a [`Store`].
 
+use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,15 +17,18 @@ use crate::config::{FoundationDbConfig, FoundationDbConfigError};
 use crate::engine::Engine;
 use crate::jobs::{Cas, DeleteAll};
 use crate::keys::Keys;
+use crate::limits::{LONGEST_VALUE, check_sizes, was_too_much};
 use crate::read::One;
-use crate::value::{LONGEST_NAME, LONGEST_VALUE, Nonce};
+use crate::value::Nonce;
 use crate::{list, start, watch};
 
 /// A store in FoundationDB. Checks guards in the transaction that they guard.
 ///
 /// Every request ends within the request timeout, all attempts included; a listing, within one timeout per page. A write
 /// whose outcome is unknown looks for its own effect and is repeated; it is answered as `Unknown` only if the time is up
-/// before it is known. Values above 90 000 bytes, and keys or tags above 2 KiB, are `Fatal`.
+/// before it is known. Values above 90 000 bytes, and keys or tags above 2 KiB, are `Fatal`, because of
+/// [`TooLarge`](crate::TooLarge). What is repeated until the time is up is given up because of [`TooLate`](crate::TooLate), which
+/// says why the last attempt failed.
 pub struct FoundationDbStore {
     shared: Arc<Shared>,
 }
@@ -108,37 +112,32 @@ impl Store for FoundationDbStore {
         watch::open(Arc::clone(&self.shared), space, after).await
     }
 
-    /// Batch by batch, so that no transaction becomes too large or too old.
+    /// Batch by batch, so that no transaction becomes too large or too old; one that does all the same is divided.
     async fn delete_all(&self, records: &[Record]) -> Result<usize, StoreError> {
-        let mut deleted = 0;
-        let of_a_space = records.chunk_by(|one, next| one.id.space == next.id.space);
-        for (n, batch) in of_a_space.flat_map(|records| records.chunks(BATCH)).enumerate() {
-            let answer = self.shared.write(&DeleteAll(batch)).await;
-            deleted += answer.map_err(|error| match error {
-                // Earlier batches are gone: nothing happened is not true any more.
-                StoreError::Unavailable { source } if n > 0 => StoreError::Unknown { source },
-                error => error,
-            })?;
+        let (mut parts, mut deleted, mut begun) = (parts(records), 0, false);
+        while let Some(part) = parts.pop_front() {
+            match self.shared.write(&DeleteAll(part)).await {
+                Ok(count) => (deleted, begun) = (deleted + count, true),
+                Err(error) if part.len() > 1 && was_too_much(&error) => {
+                    let (first, second) = part.split_at(part.len() / 2);
+                    parts.push_front(second);
+                    parts.push_front(first);
+                }
+                // Earlier parts are gone: nothing happened is not true any more.
+                Err(StoreError::Unavailable { source }) if begun => {
+                    return Err(StoreError::Unknown { source });
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(deleted)
     }
 }
 
-/// What is too long is refused before anything is asked.
-fn check_sizes(id: &RecordId, write: &Write) -> Result<(), StoreError> {
-    let (tag, value) = match write {
-        Write::Put { tag, value, .. } => (tag.as_ref().map_or(0, String::len), value.len()),
-        Write::Delete => (0, 0),
-    };
-    for (what, length, most) in
-        [("key", id.key.len(), LONGEST_NAME), ("tag", tag, LONGEST_NAME), ("value", value, LONGEST_VALUE)]
-    {
-        if length > most {
-            let source = format!("a {what} of {length} bytes; FoundationDB holds at most {most}").into();
-            return Err(StoreError::Fatal { source });
-        }
-    }
-    Ok(())
+/// The parts of a batch, each for one transaction: records of one space, and not too many.
+fn parts(records: &[Record]) -> VecDeque<&[Record]> {
+    let of_a_space = records.chunk_by(|one, next| one.id.space == next.id.space);
+    of_a_space.flat_map(|records| records.chunks(BATCH)).collect()
 }
 
 /// Marks for writes. No two are the same: each store draws its beginning at random, and counts.
@@ -218,29 +217,3 @@ pub enum FoundationDbError {
 
 /// Records per transaction of deletes.
 const BATCH: usize = 100;
-
-#[cfg(test)]
-mod tests {
-    use archipelago_directory::Space;
-    use bytes::Bytes;
-
-    use super::*;
-
-    #[test]
-    fn what_is_too_long_is_refused_by_name() {
-        let put = |tag: usize, value: usize| Write::Put {
-            tag: Some("t".repeat(tag)),
-            value: Bytes::from(vec![0; value]),
-            ttl: None,
-        };
-        let said =
-            |key: usize, write| match check_sizes(&RecordId::new(Space::OWNERS, "k".repeat(key)), &write) {
-                Err(StoreError::Fatal { source }) => source.to_string(),
-                other => format!("{other:?}"),
-            };
-        assert_eq!(said(LONGEST_NAME, put(LONGEST_NAME, LONGEST_VALUE)), "Ok(())");
-        assert_eq!(said(1, put(1, 90_001)), "a value of 90001 bytes; FoundationDB holds at most 90000");
-        assert!(said(3_000, Write::Delete).starts_with("a key of 3000 bytes"));
-        assert!(said(1, put(3_000, 0)).starts_with("a tag of 3000 bytes"));
-    }
-}

@@ -106,7 +106,7 @@ fn take_tag(rest: &mut Bytes) -> Option<Option<String>> {
     }
 }
 
-/// Keys and tags are bounded far below, see [`LONGEST_NAME`].
+/// Keys and tags are bounded far below, see [`LONGEST_NAME`](crate::limits::LONGEST_NAME).
 fn length(bytes: usize) -> [u8; 2] {
     u16::try_from(bytes).unwrap_or(u16::MAX).to_be_bytes()
 }
@@ -128,16 +128,13 @@ const PUT: u8 = 1;
 const DELETE: u8 = 0;
 /// Where the stamp goes: at the beginning.
 const OFFSET_ZERO: [u8; 4] = [0; 4];
-/// The longest key or tag.
-pub(crate) const LONGEST_NAME: usize = 2 << 10;
-/// The longest value: below the 100 000 bytes that FoundationDB takes, with key, tag and all else in the log.
-pub(crate) const LONGEST_VALUE: usize = 90_000;
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::limits::{LONGEST_NAME, LONGEST_VALUE};
 
     #[test]
     fn the_longest_entry_is_below_what_the_engine_takes() {

@@ -21,6 +21,7 @@ use crate::code::Code;
 use crate::doubt::GivenUp;
 use crate::engine::{Isolation, Transaction};
 use crate::keys::{Keys, after};
+use crate::limits::PageSize;
 use crate::read::Look;
 use crate::store::Shared;
 use crate::value::{self, Logged};
@@ -34,7 +35,8 @@ pub(crate) async fn open(
 ) -> Result<StoreWatch, StoreError> {
     let begin = shared.keys.log_after(space, position.0).0;
     let (complete_to, ready) = (position.0, VecDeque::new());
-    let mut watching = Watching { shared, space, begin, complete_to, ready, held: None, signal: None };
+    let size = PageSize::new(PAGE);
+    let mut watching = Watching { shared, space, begin, complete_to, ready, held: None, signal: None, size };
     let first = watching.read().await?;
     if first.read_version < position.0 {
         // The database has never come so far: the position is of another history.
@@ -56,6 +58,7 @@ struct Watching {
     held: Option<Entry>,
     /// Completes when there is something new.
     signal: Option<Signal>,
+    size: PageSize,
 }
 
 type Signal = BoxFuture<'static, Result<(), Code>>;
@@ -94,7 +97,8 @@ impl Watching {
     }
 
     async fn read(&mut self) -> Result<News, StoreError> {
-        let look = LogFrom { keys: &self.shared.keys, space: self.space, begin: &self.begin };
+        let (space, begin, size) = (self.space, &self.begin, &self.size);
+        let look = LogFrom { keys: &self.shared.keys, space, begin, size };
         self.shared.read(Read::Linearizable, &look).await
     }
 
@@ -121,6 +125,7 @@ impl Watching {
         }
         if !news.more {
             self.complete_to = self.complete_to.max(news.read_version);
+            self.size.caught_up();
         }
         self.signal = news.signal;
         Ok(())
@@ -142,6 +147,7 @@ struct LogFrom<'a> {
     keys: &'a Keys,
     space: Space,
     begin: &'a [u8],
+    size: &'a PageSize,
 }
 
 struct News {
@@ -166,7 +172,7 @@ impl Look for LogFrom<'_> {
         let end = self.keys.log_after(self.space, u64::MAX).1;
         let read_version = transaction.read_version().await?;
         let cut = cut_off(transaction, self.keys, self.space).await?;
-        let page = transaction.range(self.begin, &end, PAGE, Isolation::Snapshot).await?;
+        let page = transaction.range(self.begin, &end, self.size.now(), Isolation::Snapshot).await?;
         let mut entries = Vec::with_capacity(page.pairs.len());
         for (key, bytes) in page.pairs {
             let Some(version) = self.keys.version_in_log(self.space, &key) else { continue };
@@ -177,10 +183,14 @@ impl Look for LogFrom<'_> {
         Ok(News { entries, more: page.more, read_version, cut, signal })
     }
 
+    fn begins_anew(&self, code: Code) {
+        self.size.failed(code);
+    }
+
     fn commits(&self) -> bool {
         true
     }
 }
 
-/// Entries per page.
+/// Entries per page, at most.
 const PAGE: usize = 250;

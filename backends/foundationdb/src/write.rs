@@ -29,6 +29,11 @@ pub(crate) trait Job: Send + Sync {
     /// Reads what stands there and writes into the transaction what is to stand there.
     async fn prepare(&self, draft: &Draft<'_>) -> Result<Prepared<Self::Answer>, GivenUp>;
 
+    /// Whether it can be done in parts: then one that is too much for a transaction is given up, for its caller to divide.
+    fn is_divisible(&self) -> bool {
+        false
+    }
+
     /// What is answered once so many changes were applied as this version.
     fn applied(&self, version: Version, changes: usize) -> Self::Answer;
 }
@@ -64,11 +69,11 @@ impl Shared {
             let attempts = self.attempts(job, &mut doubt);
             pin_mut!(attempts);
             match select(attempts, deadline).await {
-                Either::Left((answer, _)) => answer,
-                Either::Right(((), _)) => Err(self.too_late()),
+                Either::Left((answer, _)) => Some(answer),
+                Either::Right(((), _)) => None,
             }
         };
-        ended.map_err(|why| doubt.give_up(why))
+        ended.unwrap_or_else(|| Err(self.too_late(&doubt))).map_err(|why| doubt.give_up(why))
     }
 
     async fn attempts<J: Job>(&self, job: &J, doubt: &mut Doubt) -> Result<J::Answer, GivenUp> {
@@ -92,7 +97,11 @@ impl Shared {
                 Err(GivenUp::Code(code)) => code,
                 Err(other) => return Err(other),
             };
+            if job.is_divisible() && code.asks_for_less() && doubt.since().is_none() {
+                return Err(code.into());
+            }
             tracing::debug!(%code, space = %job.space(), "write to FoundationDB begins anew");
+            doubt.begins_anew(code);
             transaction = transaction.on_error(code).await?;
         }
     }

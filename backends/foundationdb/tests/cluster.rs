@@ -81,7 +81,10 @@ fn homes<F: Future<Output = ()>>(rule: impl FnOnce(HomesFixture) -> F) {
     store(|store| rule(HomesFixture::new(store)));
 }
 
-archipelago_backend_conformance::store_conformance!(store);
+archipelago_backend_conformance::store_conformance!(
+    store,
+    cannot_restart: "a cluster that somebody lends is not restarted"
+);
 archipelago_backend_conformance::directory_conformance!(directory);
 archipelago_backend_conformance::routing_table_conformance!(routing_table);
 archipelago_backend_conformance::control_plane_conformance!(control_plane);

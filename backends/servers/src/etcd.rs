@@ -217,6 +217,10 @@ mod tests {
         assert!(!healthy(&server));
         server.restart();
         assert!(healthy(&server));
+        server.stop();
+        assert!(!healthy(&server));
+        server.restart();
+        assert!(healthy(&server));
         assert_eq!(server.address(), address);
         let folder = server.place().folder().to_owned();
         drop(server);

@@ -155,6 +155,26 @@ impl ServerProcess {
         self.running = None;
     }
 
+    /// Asks it to end, as operators do, and waits until it has. Its folder and ports stay.
+    ///
+    /// # Panics
+    ///
+    /// If it does not run, or has not ended within 30 s.
+    pub fn stop(&mut self) {
+        self.running().signal(Signal::TERM);
+        let start = Instant::now();
+        while self.running.as_mut().is_some_and(|running| running.ended().is_none()) {
+            assert!(
+                start.elapsed() < READY_LIMIT,
+                "{} does not end; it said:\n{}",
+                self.recipe.name,
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.kill();
+    }
+
     /// Starts it again, on the same ports with the same data, and waits until it is ready. Kills it first if it runs.
     ///
     /// # Panics

@@ -5,12 +5,6 @@ use std::sync::Arc;
 use archipelago_directory::Store;
 use archipelago_embedded::EmbeddedStore;
 
-use crate::contestant::{Contestant, Ours};
-
-pub(crate) async fn contestant() -> Arc<dyn Contestant> {
-    Arc::new(Ours::new(Arc::new(EmbeddedStore::default())).await)
-}
-
 pub(crate) fn store() -> Arc<dyn Store> {
     Arc::new(EmbeddedStore::default())
 }

@@ -3,8 +3,8 @@
 //! The contestant of each backend is a directory above its store; its rival sends the same requests, as many of them and
 //! as large, by the plain client of the engine. They take turns on the same server in one run, and the medians of their
 //! ratios count, because machines are noisy. Each bar is printed as
-//! `bar backends.<name> measured=<x> required=<y> ok|short`; the embedded backend has no server to be compared with, so
-//! its figures are printed without a bar. A server that is not there is a bar that is short. With the name of an engine as its argument only that one runs.
+//! `bar backends.<name> measured=<x> required=<y> ok|short`; the embedded backend has no server to be compared with, and
+//! FoundationDB is measured on its engine in memory ([`foundationdb`]), so their figures are printed without a bar. A server that is not there is a bar that is short. With the name of an engine as its argument only that one runs.
 //! With `tables` only the tables of range-partitioned kinds are measured, on every engine.
 #![expect(
     clippy::disallowed_methods,
@@ -16,11 +16,15 @@
 mod contestant;
 mod embedded;
 mod etcd;
+mod foundationdb;
 mod measure;
 mod nats;
 mod tables;
 
-use contestant::Pair;
+use std::sync::Arc;
+
+use archipelago_directory::Store;
+use contestant::{Contestant, Ours, Pair};
 use measure::{CROWDS, Figure, Work};
 
 #[tokio::main(worker_threads = 2)]
@@ -32,14 +36,10 @@ async fn main() {
         short += all_tables().await;
     }
     if wanted("embedded") {
-        for work in Work::ALL {
-            for crowd in CROWDS {
-                println!(
-                    "embedded {work:>8} {crowd:>4} at once: {}",
-                    measure::alone(&embedded::contestant().await, work, crowd).await
-                );
-            }
-        }
+        all_work_alone("embedded", async || Ok(embedded::store())).await.expect("is always there");
+    }
+    if wanted("foundationdb") {
+        short += foundationdb_alone().await;
     }
     if wanted("etcd") {
         short += match etcd::Engine::start() {
@@ -78,6 +78,42 @@ fn missing(what: &str) -> usize {
     println!("{what}: there is no server");
     println!("bar backends.{what} measured=0 required={REQUIRED} short");
     1
+}
+
+/// Measures the engine in memory, and the cluster if one is named; how many bars are short: one, if it cannot be reached.
+async fn foundationdb_alone() -> usize {
+    let in_memory =
+        all_work_alone(foundationdb::IN_MEMORY, async || Ok(foundationdb::in_memory().await)).await;
+    let on_cluster = match foundationdb::cluster_file() {
+        Some(file) => {
+            all_work_alone(foundationdb::CLUSTER, async || foundationdb::on_cluster(&file).await).await
+        }
+        None => Ok(()),
+    };
+    in_memory.and(on_cluster).map_or_else(
+        |why| {
+            println!("{why}");
+            missing("foundationdb")
+        },
+        |()| 0,
+    )
+}
+
+/// Measures every kind of work without a rival, each on a new store.
+async fn all_work_alone(
+    engine: &str,
+    store: impl AsyncFn() -> Result<Arc<dyn Store>, String>,
+) -> Result<(), String> {
+    for work in Work::ALL {
+        for crowd in CROWDS {
+            let contestant: Arc<dyn Contestant> = Arc::new(Ours::new(store().await?).await);
+            println!(
+                "{engine} {work:>8} {crowd:>4} at once: {}",
+                measure::alone(&contestant, work, crowd).await
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Measures every kind of work, each on a new pair; how many bars are short.

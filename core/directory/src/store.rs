@@ -45,6 +45,14 @@ use crate::record::{Expect, Guard, Position, Record, RecordId, Space, Version, W
 /// Both:
 /// - *cancel_safe*: a dropped future may or may not have written, now or later; it corrupts nothing.
 ///
+/// When its server restarts:
+/// - *watch_survives_a_restart*: a watch that was open tells every change made before, meanwhile and afterwards, in order; or
+///   it breaks, and tells the rest without a gap where it is taken up; or it is `Compacted`.
+/// - *version_grows_across_a_restart*: versions and positions go on above all that were given before.
+/// - *acknowledged_writes_survive_a_restart*: a write that was answered stands, at the version that was answered.
+/// - If the server has forgotten everything, none of this holds: then every client and watch of earlier is told `Fatal`, for
+///   good.
+///
 /// It need not have transactions: a guard that cannot be checked is ignored (*guard_holds* is for those that can,
 /// see [`Store::checks_guards`]). It need not delete by TTL (`Write::Put`'s `ttl` is a hint), and may do so at any time;
 /// if it does, the deletion is a change like any other and comes through the watch. A watch may end, fail, or be

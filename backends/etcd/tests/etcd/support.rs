@@ -1,15 +1,19 @@
 //! What the tests share: a runtime, a clock, prefixes of their own, and a road to etcd that can be blocked.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use archipelago_backend_conformance::restart_rules::Server;
 use archipelago_directory::{
     CasAnswer, Expect, Record, RecordId, Sleep, Space, Store, StoreError, Timer, Version, Write,
 };
 use archipelago_etcd::{EtcdConfig, EtcdStore};
 use archipelago_protocol::time::Millis;
+use archipelago_test_servers::ServerProcess;
+use archipelago_test_servers::etcd::EtcdServer;
+use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
@@ -55,6 +59,32 @@ pub(crate) fn settings(address: &str) -> EtcdConfig {
 pub(crate) fn hasty(address: &str) -> EtcdConfig {
     let (request_timeout, watch_idle) = (Duration::from_millis(600), Duration::from_millis(200));
     EtcdConfig { request_timeout, watch_idle, ..settings(address) }
+}
+
+/// A server that is restarted by rules.
+pub(crate) struct Restarting {
+    server: Arc<Mutex<EtcdServer>>,
+    end: fn(&mut ServerProcess),
+}
+
+impl Restarting {
+    /// Ends it with `end`, whenever it is to be restarted.
+    pub(crate) fn new(server: EtcdServer, end: fn(&mut ServerProcess)) -> Arc<Self> {
+        Arc::new(Self { server: Arc::new(Mutex::new(server)), end })
+    }
+}
+
+#[async_trait]
+impl Server for Restarting {
+    async fn restart(&self) {
+        let (server, end) = (Arc::clone(&self.server), self.end);
+        let restarted = tokio::task::spawn_blocking(move || {
+            let mut server = server.lock().unwrap();
+            end(&mut server);
+            server.restart();
+        });
+        restarted.await.unwrap();
+    }
 }
 
 pub(crate) async fn connect(config: &EtcdConfig) -> EtcdStore {

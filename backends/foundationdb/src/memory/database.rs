@@ -17,6 +17,8 @@ pub(super) struct Commit {
     /// What it read and must not have changed.
     pub(super) reads: Vec<KeyRange>,
     pub(super) writes: Vec<Mutation>,
+    /// Why it cannot be committed: something that was to be written is too long.
+    pub(super) refused: Option<Code>,
 }
 
 #[derive(Clone, Debug)]
@@ -52,6 +54,14 @@ impl Database {
         for versions in self.data.values_mut() {
             versions.drain(..versions.len().saturating_sub(1));
             versions.iter_mut().for_each(|(at, _)| *at = version.min(*at));
+        }
+    }
+
+    /// Versions count the time as well: a million are a second.
+    pub(super) fn pass(&mut self, versions: u64) {
+        if versions > 0 {
+            self.version = self.version.saturating_add(versions);
+            self.seen = true;
         }
     }
 
@@ -159,7 +169,8 @@ impl Database {
         self.data.range::<[u8], _>(bounds).take(if empty { 0 } else { usize::MAX })
     }
 
-    fn check_age(&self, at: u64) -> Result<(), Code> {
+    /// Whether a transaction that reads at this version may go on.
+    pub(super) fn check_age(&self, at: u64) -> Result<(), Code> {
         if at + WINDOW < self.version { Err(Code::TRANSACTION_TOO_OLD) } else { Ok(()) }
     }
 }
@@ -187,7 +198,7 @@ mod tests {
 
     fn reading(database: &mut Database, key: &str, write: Mutation) -> Commit {
         let reads = vec![(key.into(), crate::keys::after(key.as_bytes()))];
-        Commit { read_version: Some(database.read_version()), reads, writes: vec![write] }
+        Commit { read_version: Some(database.read_version()), reads, writes: vec![write], refused: None }
     }
 
     #[test]

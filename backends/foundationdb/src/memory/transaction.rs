@@ -30,12 +30,15 @@ impl MemoryTransaction {
     }
 
     fn write(&self, mutation: Mutation) {
-        self.draft().writes.push(mutation);
+        self.draft().write(mutation);
     }
 
     /// The snapshot, taken with the first read.
     fn snapshot(&self) -> Result<u64, Code> {
         let mut draft = self.draft();
+        if let Some(code) = draft.refused {
+            return Err(code);
+        }
         if let Some(version) = draft.read_version {
             return Ok(version);
         }
@@ -65,8 +68,8 @@ impl MemoryTransaction {
         }
     }
 
-    /// Lets others have their turn, sometimes.
-    async fn pause(&self) {
+    /// Lets others have their turn, sometimes; then waits for servers that are away, and answers whether they were.
+    async fn pause(&self) -> bool {
         let mut waits = {
             let mut state = self.engine.lock();
             let waits = state.breakage.waits;
@@ -80,6 +83,7 @@ impl MemoryTransaction {
             Poll::Ready(())
         })
         .await;
+        self.engine.is_back().await
     }
 }
 
@@ -94,6 +98,7 @@ impl Transaction for MemoryTransaction {
         self.pause().await;
         let at = self.reads()?;
         let found = self.engine.lock().database.get(key, at)?;
+        self.engine.takes_time(1, at)?;
         self.has_read(key, after(key), isolation);
         Ok(found)
     }
@@ -113,6 +118,7 @@ impl Transaction for MemoryTransaction {
             let limit = if state.chance(short) { limit.min(1 + state.below(2) as usize) } else { limit };
             state.database.range(begin, end, at, limit)?
         };
+        self.engine.takes_time(page.pairs.len(), at)?;
         let end = page.pairs.last().filter(|_| page.more).map_or_else(|| end.to_vec(), |(key, _)| after(key));
         self.has_read(begin, end, isolation);
         Ok(page)
@@ -154,22 +160,23 @@ impl Transaction for MemoryTransaction {
         }
         match at.and_then(|at| state.database.get(key, at)) {
             Ok(was) => {
-                let (engine, key) = (self.engine.clone(), key.to_vec());
-                Box::pin(MemoryWatch { engine, key, was, slot: None })
+                let (engine, key, life) = (self.engine.clone(), key.to_vec(), state.life);
+                Box::pin(MemoryWatch { engine, key, was, life, slot: None })
             }
             Err(code) => Box::pin(async move { Err(code) }),
         }
     }
 
     async fn commit(self: Box<Self>) -> Result<Option<u64>, Uncommitted> {
-        self.pause().await;
+        let was_away = self.pause().await;
         let draft = std::mem::take(&mut *self.draft());
-        if draft.writes.is_empty() {
+        if draft.writes.is_empty() && draft.refused.is_none() {
             return Ok(None);
         }
         let (answer, sleepers) = {
             let mut state = self.engine.lock();
-            (state.commit(draft), std::mem::take(&mut state.sleepers))
+            let answer = if was_away { state.lose() } else { state.commit(draft) };
+            (answer, std::mem::take(&mut state.sleepers))
         };
         // Woken without the lock: a waker may run its task on the spot.
         sleepers.into_values().for_each(Waker::wake);
@@ -187,6 +194,8 @@ struct MemoryWatch {
     engine: MemoryEngine,
     key: Vec<u8>,
     was: Option<Bytes>,
+    /// In which life of the database it was set.
+    life: u32,
     slot: Option<u64>,
 }
 
@@ -196,6 +205,9 @@ impl Future for MemoryWatch {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let mut state = this.engine.lock();
+        if state.life != this.life {
+            return Poll::Ready(Err(Code::OPERATION_CANCELLED));
+        }
         if state.database.newest(&this.key) != this.was {
             return Poll::Ready(Ok(()));
         }

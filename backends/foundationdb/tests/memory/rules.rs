@@ -13,6 +13,7 @@ macro_rules! suites_on {
         use archipelago_backend_conformance::directory_rules::Fixture;
         use archipelago_backend_conformance::homes_rules::HomesFixture;
         use archipelago_backend_conformance::routing_table_rules::RoutingTableFixture;
+        use archipelago_backend_conformance::restart_rules::RestartFixture;
         use archipelago_backend_conformance::state_store_rules::StateStoreFixture;
         use archipelago_directory::Store;
         use archipelago_foundationdb::MemoryEngine;
@@ -50,7 +51,16 @@ macro_rules! suites_on {
             store(|store| rule(HomesFixture::new(store)));
         }
 
-        archipelago_backend_conformance::store_conformance!(store);
+        fn restarting<F: Future<Output = ()>>(rule: impl FnOnce(RestartFixture) -> F) {
+            support::run(|timer| async move {
+                let engine = MemoryEngine::new($seed, $breakage);
+                let store = Arc::new(support::store(&engine, &timer).await);
+                let server = Arc::new(support::Servers { engine, timer: timer.clone() });
+                rule(RestartFixture::new(store, Arc::new(timer), server)).await;
+            });
+        }
+
+        archipelago_backend_conformance::store_conformance!(store, restart: restarting);
         archipelago_backend_conformance::directory_conformance!(directory);
         archipelago_backend_conformance::routing_table_conformance!(routing_table);
         archipelago_backend_conformance::control_plane_conformance!(control_plane);

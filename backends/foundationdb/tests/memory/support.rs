@@ -8,11 +8,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use archipelago_backend_conformance::ManualTimer;
+use archipelago_backend_conformance::restart_rules::Server;
 use archipelago_directory::{
-    CasAnswer, Change, Expect, Read, Record, RecordId, Space, Store, StoreError, StoreWatch, Version, Write,
+    CasAnswer, Change, Expect, Read, Record, RecordId, Space, Store, StoreError, StoreWatch, Timer, Version,
+    Write,
 };
 use archipelago_foundationdb::{Breakage, FoundationDbConfig, FoundationDbStore, MemoryEngine};
 use archipelago_protocol::time::Millis;
+use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt;
 
@@ -39,6 +42,21 @@ struct Woken(AtomicBool);
 impl Wake for Woken {
     fn wake(self: Arc<Self>) {
         self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// The servers of an engine in memory: nobody is served for a while, then versions leap and what was open is lost.
+pub(crate) struct Servers {
+    pub(crate) engine: MemoryEngine,
+    pub(crate) timer: ManualTimer,
+}
+
+#[async_trait]
+impl Server for Servers {
+    async fn restart(&self) {
+        self.engine.stop();
+        self.timer.sleep(AWAY).await;
+        self.engine.start();
     }
 }
 
@@ -102,5 +120,6 @@ pub(crate) async fn next(watch: &mut StoreWatch) -> Change {
     watch.next().await.unwrap().unwrap()
 }
 
+const AWAY: Millis = Millis(700);
 const TICK: Millis = Millis(10);
 const LIMIT: usize = 500_000;

@@ -4,14 +4,16 @@
 //! side by side, and many of them hurt their server.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use archipelago_backend_conformance::restart_rules::Server;
 use archipelago_directory::{CasAnswer, Expect, RecordId, Sleep, Space, Store, Timer, Version, Write};
 use archipelago_nats::{NatsConfig, NatsStore};
 use archipelago_protocol::time::Millis;
 use archipelago_test_servers::{ServerProcess, nats};
+use async_trait::async_trait;
 use bytes::Bytes;
 
 /// Runs `test` on a server of its own, or skips it if there is no program for it.
@@ -84,6 +86,25 @@ pub(crate) fn config(server: &ServerProcess) -> NatsConfig {
     config.replicas = 1.try_into().expect("a number");
     config.settle = Duration::ZERO;
     config
+}
+
+/// A server that rules restart: it is killed, and started on what is on its disk.
+pub(crate) struct Restarting(Arc<Mutex<ServerProcess>>);
+
+impl Restarting {
+    /// Takes the server over.
+    pub(crate) fn new(server: ServerProcess) -> Arc<Self> {
+        Arc::new(Self(Arc::new(Mutex::new(server))))
+    }
+}
+
+#[async_trait]
+impl Server for Restarting {
+    async fn restart(&self) {
+        let server = Arc::clone(&self.0);
+        let restarted = tokio::task::spawn_blocking(move || server.lock().unwrap().restart());
+        restarted.await.unwrap();
+    }
 }
 
 /// A store on `server`.

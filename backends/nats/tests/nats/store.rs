@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use archipelago_backend_conformance::restart_rules::RestartFixture;
 use archipelago_backend_conformance::store_conformance;
 use archipelago_directory::Store;
 
@@ -12,4 +13,11 @@ fn run<F: Future<Output = ()>>(rule: impl FnOnce(Arc<dyn Store>) -> F) {
     rig::with_store(async |store| rule(store).await);
 }
 
-store_conformance!(run);
+fn restarting<F: Future<Output = ()>>(rule: impl FnOnce(RestartFixture) -> F) {
+    rig::with_durable_server(async |server| {
+        let store = rig::store(&server).await;
+        rule(RestartFixture::new(store, rig::RealTimer::start(), rig::Restarting::new(server))).await;
+    });
+}
+
+store_conformance!(run, restart: restarting);

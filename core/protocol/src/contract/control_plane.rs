@@ -38,6 +38,8 @@ use crate::datacenter::{DataCenterId, DataCenterInfo, DataCenterRecord, DataCent
 /// - *control_plane_watch_starts_with_a_snapshot*, *control_plane_watch_misses_nothing*,
 ///   *control_plane_watch_resumes*, *control_plane_watch_survives_compaction*: a snapshot at revision r, then every change
 ///   after r, in order, at least once.
+/// - *control_plane_watch_survives_a_restart*: where a server underneath restarts, a watch goes on by itself, and no epoch
+///   goes back.
 /// - *datacenter_record_is_json*: people can read what the store holds.
 ///
 /// Dropping a future may or may not have written, now or later; it corrupts nothing (*control_plane_is_cancel_safe*). An

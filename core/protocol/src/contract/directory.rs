@@ -80,6 +80,8 @@ use crate::session::{Beat, EndReason, LeaseAnswer, LeaseSeen, LeaseVersion, Sess
 /// - *watch_starts_with_a_snapshot*, *watch_misses_nothing*, *watch_resumes_from_a_revision*,
 ///   *watch_survives_compaction*: a snapshot at revision r, then every change after r, in order, at least once; a
 ///   broken or compacted watch re-snapshots and emits the difference.
+/// - *directory_watch_survives_a_restart*: where a server underneath restarts, a watch goes on by itself, and no generation
+///   goes back.
 /// - *watch_of_a_node_follows_its_records*: of a node's own records, those it gets come and those it loses go.
 /// - *watch_tells_who_joined_and_left*: a node joins with its announcement, and leaves when its session ends or is closed.
 ///
