@@ -45,7 +45,7 @@ pub(crate) struct Ask {
     pub(crate) payload: Bytes,
     pub(crate) timeout: Millis,
     /// Whoever waits for the answer; once that is closed, the request is cancelled on the wire.
-    pub(crate) answer: oneshot::Sender<Result<Bytes, CallError>>,
+    pub(crate) answer: oneshot::Sender<Result<Bytes, Unanswered>>,
 }
 
 impl Message for Ask {
