@@ -20,6 +20,7 @@ use super::lane::Lane;
 use super::large_in::Brought;
 use super::requests::Requests;
 use super::seat::SeatLocal;
+use super::unanswered::Unanswered;
 use super::waiter::{Payload, Waiting};
 use crate::arbiter::not_serving;
 use crate::env::within;

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use super::locator::Locator;
 use super::peer::{Peer, PeerBook};
 use super::transport_actor::{Ask, MeetAt, PartFrom, TransportActor};
+use super::unanswered::Unanswered;
 use crate::node::NodeShared;
 
 /// The other nodes, as one node knows them.

@@ -23,6 +23,7 @@ use super::handshake::{self, MeetError, Met};
 use super::peer::Peer;
 use super::peer_actor::Called;
 use super::seat::SeatLocal;
+use super::unanswered::Unanswered;
 use super::waiter::Waiter;
 use crate::env::within;
 use crate::events::Event;
