@@ -1,6 +1,5 @@
 //! The home records of each datacenter: those of placed actors stand from the beginning, and now and then nobody can read them.
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
