@@ -225,7 +225,7 @@ fn a_datacenter_that_was_certainly_never_asked_is_followed_by_the_next() {
         world.crash(0).await;
         world.crash(1).await;
         // The connections are lost by then, and the map still has the north.
-        world.advance(Duration::from_secs(4)).await;
+        world.advance(Duration::from_secs(12)).await;
         assert!(stands(&node(&world, 4), "north", DataCenterState::Active), "nobody has noticed yet");
         for key in 0..8 {
             let (key, began) = (format!("s{key}"), world.now());
