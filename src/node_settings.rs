@@ -63,6 +63,7 @@ pub(crate) fn node_settings(settings: &Settings, store: String) -> Result<NodeSe
     node.sharding.strategy_by_kind = settings.actors.kinds.iter().filter_map(allocation).collect();
     node.datacenter = datacenter_settings(settings)?;
     node.discovery.on_stale = settings.datacenter.on_stale.lookup.into();
+    node.discovery.on_silence = settings.datacenter.on_silence.into();
     node.remote = remote_settings(settings, &node.datacenter, store);
     node.reach = settings.actors.reach.map_or(node.reach, Into::into);
     let reach = |(kind, own): (&String, &KindSettings)| Some((kind.clone(), own.reach?.into()));
@@ -308,6 +309,7 @@ mod tests {
             ("datacenter.endpoints", "gate:4710"),
             ("datacenter.gateways", "leader"),
             ("datacenter.heartbeat", "2s"),
+            ("datacenter.on_silence", "fail"),
             ("datacenter.on_stale.lookup", "fail"),
             ("datacenter.on_stale.placement", "proceed"),
             ("datacenter.placement", "nearest"),
@@ -322,7 +324,8 @@ mod tests {
         assert_eq!(own.info.endpoints(), ["gate:4710".parse::<NodeAddress>().unwrap()]);
         assert_eq!(own.gateways, archipelago_runtime::Gateways::Leader);
         assert_eq!((own.controller.heartbeat, own.controller.lease_ttl), (Millis(2_000), Millis(6_000)));
-        use archipelago_protocol::datacenter::OnStale;
+        use archipelago_protocol::datacenter::{OnSilence, OnStale};
+        assert_eq!(node.discovery.on_silence, OnSilence::Fail);
         assert_eq!((node.discovery.on_stale, own.stale_placement), (OnStale::Fail, OnStale::Proceed));
         assert_eq!(format!("{:?}", own.placement), "NearestFirst");
         let reaches = ["Cart", "Account"].map(|kind| format!("{:?}", node.reach_of(kind)));

@@ -64,6 +64,8 @@ pub enum Invariant {
     /// An actor that gets state along with its shard gets all that its last activation had, and one whose shard came with
     /// its state does not start without it.
     MigratedStateIsComplete,
+    /// An actor whose datacenter is settled beforehand comes to life there and nowhere else.
+    LivesWhereItBelongs,
 }
 
 impl Invariant {
@@ -140,6 +142,24 @@ impl Invariant {
         Self::MigratedStateIsComplete,
     ];
 
+    /// Those that the workload of several datacenters looks at.
+    pub const DATACENTERS: &[Self] = &[
+        Self::AtMostOneActivation,
+        Self::LivesWhereItBelongs,
+        Self::OneMessageAtATime,
+        Self::FifoPerSender,
+        Self::NoMessageHandledTwice,
+        Self::NotStartedIsTrue,
+        Self::StartedIsTrue,
+        Self::EveryCallEndsByItsDeadline,
+        Self::CompletionExactlyOnce,
+        Self::NothingStartsAfterTheSession,
+        Self::NothingRunsAfterTheFence,
+        Self::EndedSessionIsSilent,
+        Self::HealsAfterFaults,
+        Self::NothingOutlivesItsNode,
+    ];
+
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -170,6 +190,7 @@ impl Invariant {
             Self::HandoffKeepsOrder => "handoff_keeps_order",
             Self::NoMessageLostWithoutFault => "no_message_lost_without_fault",
             Self::MigratedStateIsComplete => "migrated_state_is_complete",
+            Self::LivesWhereItBelongs => "lives_where_it_belongs",
         }
     }
 }

@@ -62,6 +62,7 @@
 mod clock;
 mod cluster;
 mod common;
+mod datacenters;
 mod env;
 mod invariants;
 mod local;
@@ -81,6 +82,7 @@ pub use archipelago_memory::{DialAnswer, Link, NetworkSettings, Stats as Network
 pub use clock::TrueClock;
 pub use cluster::{run_cluster_seed, run_handoff_seed};
 pub use common::Outcome;
+pub use datacenters::run_datacenters_seed;
 pub use env::SimEnvironment;
 pub use invariants::{Invariant, Violation};
 pub use local::run_seed;
@@ -88,6 +90,8 @@ pub use local::run_seed;
 pub use mutants::set_network_mutant;
 pub use remote::run_remote_seed;
 pub use seeds::{for_each_seed, for_each_seed_reaching};
-pub use sometimes::{CLUSTER_POINTS, HANDOFF_POINTS, POINTS, REMOTE_POINTS, is_listed, is_point, note_point};
+pub use sometimes::{
+    CLUSTER_POINTS, DATACENTER_POINTS, HANDOFF_POINTS, POINTS, REMOTE_POINTS, is_listed, is_point, note_point,
+};
 pub use sweep::{Sweep, Workload};
 pub use world::{Run, SimControlPlane, Simulation, World, bind_of};

@@ -27,8 +27,8 @@ thread_local! {
 /// ```
 ///
 /// Without a list the name must be one of the project's own workloads: of [`POINTS`](crate::POINTS),
-/// [`REMOTE_POINTS`](crate::REMOTE_POINTS), [`CLUSTER_POINTS`](crate::CLUSTER_POINTS) or
-/// [`HANDOFF_POINTS`](crate::HANDOFF_POINTS).
+/// [`REMOTE_POINTS`](crate::REMOTE_POINTS), [`CLUSTER_POINTS`](crate::CLUSTER_POINTS),
+/// [`HANDOFF_POINTS`](crate::HANDOFF_POINTS) or [`DATACENTER_POINTS`](crate::DATACENTER_POINTS).
 #[macro_export]
 macro_rules! sometimes {
     ($name:literal) => {{
@@ -63,6 +63,7 @@ pub const fn is_point(name: &str) -> bool {
         || is_listed(&REMOTE_POINTS, name)
         || is_listed(&CLUSTER_POINTS, name)
         || is_listed(&HANDOFF_POINTS, name)
+        || is_listed(&DATACENTER_POINTS, name)
 }
 
 /// True if `name` is one of `points`. Use [`sometimes!`].
@@ -192,4 +193,14 @@ pub const HANDOFF_POINTS: [&str; 12] = [
     "state taken along",
     "state taken back",
     "target crashed while a shard came",
+];
+
+/// Every place that a sweep of several datacenters must have reached.
+pub const DATACENTER_POINTS: [&str; 6] = [
+    "actor asked from another datacenter",
+    "call refused because nobody could say",
+    "datacenter cut off under load",
+    "home records out of reach",
+    "node of a datacenter crashed",
+    "shard moved in a datacenter",
 ];

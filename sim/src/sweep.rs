@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use crate::cluster::{run_cluster_seed, run_handoff_seed};
 use crate::common::Outcome;
+use crate::datacenters::run_datacenters_seed;
 use crate::invariants::Invariant;
 use crate::local::run_seed;
 use crate::remote::run_remote_seed;
-use crate::sometimes::{CLUSTER_POINTS, HANDOFF_POINTS, POINTS, REMOTE_POINTS};
+use crate::sometimes::{CLUSTER_POINTS, DATACENTER_POINTS, HANDOFF_POINTS, POINTS, REMOTE_POINTS};
 
 /// What the seeds of a sweep do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,12 +23,14 @@ pub enum Workload {
     Cluster,
     /// The same, and shards move between them under load.
     Handoff,
+    /// Two or three clusters that know of each other, and ways between them that fail.
+    Datacenters,
 }
 
 impl Workload {
     /// The workload with this name.
     pub fn named(name: &str) -> Option<Self> {
-        let all = [Self::Local, Self::Remote, Self::Cluster, Self::Handoff];
+        let all = [Self::Local, Self::Remote, Self::Cluster, Self::Handoff, Self::Datacenters];
         all.into_iter().find(|workload| workload.name() == name)
     }
 
@@ -38,6 +41,7 @@ impl Workload {
             Self::Remote => "remote",
             Self::Cluster => "cluster",
             Self::Handoff => "handoff",
+            Self::Datacenters => "datacenters",
         }
     }
 
@@ -48,6 +52,7 @@ impl Workload {
             Self::Remote => run_remote_seed(seed, length),
             Self::Cluster => run_cluster_seed(seed, length),
             Self::Handoff => run_handoff_seed(seed, length),
+            Self::Datacenters => run_datacenters_seed(seed, length),
         }
     }
 
@@ -57,6 +62,7 @@ impl Workload {
             Self::Remote => [Invariant::REMOTE, &[]],
             Self::Cluster => [Invariant::CLUSTER, &[]],
             Self::Handoff => [Invariant::CLUSTER, Invariant::HANDOFF],
+            Self::Datacenters => [Invariant::DATACENTERS, &[]],
         }
     }
 
@@ -66,6 +72,7 @@ impl Workload {
             Self::Remote => &REMOTE_POINTS,
             Self::Cluster => &CLUSTER_POINTS,
             Self::Handoff => &HANDOFF_POINTS,
+            Self::Datacenters => &DATACENTER_POINTS,
         }
     }
 }
@@ -85,7 +92,8 @@ pub struct Sweep {
     pub sent: u64,
     /// How often each promise was looked at.
     pub evaluated: BTreeMap<Invariant, u64>,
-    /// The places of [`POINTS`], [`REMOTE_POINTS`], [`CLUSTER_POINTS`] or [`HANDOFF_POINTS`] that were reached.
+    /// The places of [`POINTS`], [`REMOTE_POINTS`], [`CLUSTER_POINTS`], [`HANDOFF_POINTS`] or
+    /// [`DATACENTER_POINTS`] that were reached.
     pub reached: BTreeSet<&'static str>,
 }
 

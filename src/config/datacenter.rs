@@ -58,6 +58,8 @@ pub struct DataCenterSettings {
     pub max_backoff: Duration,
     /// Which of several datacenters that fit takes an actor that this node places.
     pub placement: DataCenterPlacement,
+    /// What to do about an actor that nobody has, as far as anybody answers, while a datacenter says nothing at all.
+    pub on_silence: OnSilence,
     /// `[datacenter.on_stale]`: what to do while the datacenters are stale.
     pub on_stale: OnStaleSettings,
 }
@@ -80,6 +82,17 @@ pub enum OnStale {
     /// Go on with what was known last.
     Proceed,
     /// Refuse.
+    Fail,
+}
+
+/// What to do about an actor that was found nowhere while a datacenter says nothing at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnSilence {
+    /// It comes to life at home, and may live in two datacenters.
+    #[default]
+    Proceed,
+    /// The call fails.
     Fail,
 }
 
@@ -156,6 +169,7 @@ impl Default for DataCenterSettings {
             watch: controller.watch,
             max_backoff: controller.max_backoff.to_duration(),
             placement: DataCenterPlacement::default(),
+            on_silence: OnSilence::default(),
             on_stale: OnStaleSettings::default(),
         }
     }
@@ -172,6 +186,15 @@ impl From<OnStale> for archipelago_protocol::datacenter::OnStale {
         match choice {
             OnStale::Proceed => Self::Proceed,
             OnStale::Fail => Self::Fail,
+        }
+    }
+}
+
+impl From<OnSilence> for archipelago_protocol::datacenter::OnSilence {
+    fn from(choice: OnSilence) -> Self {
+        match choice {
+            OnSilence::Proceed => Self::Proceed,
+            OnSilence::Fail => Self::Fail,
         }
     }
 }
@@ -196,6 +219,14 @@ impl From<Gateways> for archipelago_runtime::Gateways {
 }
 
 impl Leaf for OnStale {
+    const SHAPE: Shape = Shape::Text;
+
+    fn expected() -> String {
+        r#""proceed" or "fail""#.to_owned()
+    }
+}
+
+impl Leaf for OnSilence {
     const SHAPE: Shape = Shape::Text;
 
     fn expected() -> String {

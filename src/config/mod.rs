@@ -48,7 +48,9 @@ pub use backend::{BackendKind, BackendSettings, EmbeddedSettings, UnknownBackend
 pub use cluster::ClusterSettings;
 pub use conflict::Conflict;
 pub use control_plane::{ControlPlaneKind, ControlPlaneSettings};
-pub use datacenter::{DataCenterPlacement, DataCenterSettings, Gateways, OnStale, OnStaleSettings};
+pub use datacenter::{
+    DataCenterPlacement, DataCenterSettings, Gateways, OnSilence, OnStale, OnStaleSettings,
+};
 pub use error::{ConfigError, Fault, Origin, Problem};
 pub use etcd::{EtcdSettings, EtcdTlsSettings};
 pub use foundationdb::FoundationDbSettings;

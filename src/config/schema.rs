@@ -15,7 +15,7 @@ use figment::value::Value;
 
 use super::backend::BackendKind;
 use super::control_plane::ControlPlaneKind;
-use super::datacenter::{DataCenterPlacement, Gateways, LabelValue, OnStale, PlaceName};
+use super::datacenter::{DataCenterPlacement, Gateways, LabelValue, OnSilence, OnStale, PlaceName};
 use super::etcd::{Endpoints, KeyPrefix};
 use super::foundationdb::TuplePrefix;
 use super::lanes::Overflow;
@@ -127,7 +127,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 170] = [
+static KEYS: [Key; 171] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -227,6 +227,7 @@ static KEYS: [Key; 170] = [
     Key::of::<bool>(&["datacenter", "watch"]),
     Key::of::<Span>(&["datacenter", "max_backoff"]),
     Key::of::<DataCenterPlacement>(&["datacenter", "placement"]),
+    Key::of::<OnSilence>(&["datacenter", "on_silence"]),
     Key::of::<OnStale>(&["datacenter", "on_stale", "lookup"]),
     Key::of::<OnStale>(&["datacenter", "on_stale", "placement"]),
     Key::of::<ControlPlaneKind>(&["control_plane", "kind"]),

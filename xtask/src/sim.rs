@@ -20,11 +20,12 @@ pub(crate) struct Workload {
 }
 
 /// Every workload of the simulator.
-pub(crate) const WORKLOADS: [Workload; 4] = [
+pub(crate) const WORKLOADS: [Workload; 5] = [
     Workload { name: "local", seconds: "120" },
     Workload { name: "remote", seconds: "30" },
     Workload { name: "cluster", seconds: "30" },
     Workload { name: "handoff", seconds: "30" },
+    Workload { name: "datacenters", seconds: "20" },
 ];
 
 /// Sweeps so many seeds of every workload, as a step; keeps the figures that the simulator prints.

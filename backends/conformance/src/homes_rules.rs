@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archipelago_directory::{Read, Store, StoreHomes, home_id};
-use archipelago_protocol::contract::{DirectoryError, Homes};
+use archipelago_protocol::contract::{DirectoryError, HomeStamp, Homes, SettledHome};
 use archipelago_protocol::datacenter::DataCenterId;
 use archipelago_protocol::identity::ActorId;
 use futures_util::FutureExt;
@@ -29,22 +29,27 @@ impl HomesFixture {
     }
 
     async fn settle(&self, actor: &str, home: &str) -> DataCenterId {
-        self.try_settle(actor, home).await.expect("settles")
+        self.try_settle(actor, home).await.expect("settles").home
     }
 
-    async fn try_settle(&self, actor: &str, home: &str) -> Result<DataCenterId, DirectoryError> {
+    /// Settles a home that has none.
+    async fn make(&self, actor: &str, home: &str) -> HomeStamp {
+        self.try_settle(actor, home).await.expect("settles").made.expect("it had none")
+    }
+
+    async fn try_settle(&self, actor: &str, home: &str) -> Result<SettledHome, DirectoryError> {
         self.homes.settle_home(&id(actor), &dc(home)).await
     }
 
-    async fn forget(&self, actor: &str, home: &str) -> bool {
-        self.homes.forget_home(&id(actor), &dc(home)).await.expect("forgets")
+    async fn forget(&self, actor: &str, made: HomeStamp) -> bool {
+        self.homes.forget_home(&id(actor), made).await.expect("forgets")
     }
 }
 
 /// An actor that nobody placed has no home, and nothing is forgotten of it.
 pub async fn no_record_is_none(f: HomesFixture) {
     assert_eq!(f.home(ALICE).await, None);
-    assert!(!f.forget(ALICE, "north").await);
+    assert!(!f.forget(ALICE, HomeStamp(1)).await);
 }
 
 /// The first to settle wins, and is told so again; everybody else is told who won.
@@ -66,25 +71,36 @@ pub async fn settling_has_one_winner(f: HomesFixture) {
     }
 }
 
-/// Only what is named is forgotten; then another home can be settled.
-pub async fn forget_names_its_home(f: HomesFixture) {
-    f.settle(ALICE, "north").await;
-    assert!(!f.forget(ALICE, "south").await);
-    assert_eq!(f.home(ALICE).await, Some(dc("north")));
-    assert!(f.forget(ALICE, "north").await);
+/// Whoever wrote a home down first can take it back, once; then another can be settled.
+pub async fn maker_takes_back(f: HomesFixture) {
+    let north = f.make(ALICE, "north").await;
+    assert_eq!(f.try_settle(ALICE, "south").await.expect("settles").made, None, "it has another home");
+    assert!(f.forget(ALICE, north).await);
     assert_eq!(f.home(ALICE).await, None);
-    assert_eq!(f.settle(ALICE, "south").await, dc("south"));
+    let south = f.make(ALICE, "south").await;
+    assert!(!f.forget(ALICE, north).await, "that was another one");
+    assert_eq!(f.home(ALICE).await, Some(dc("south")));
+    assert!(f.forget(ALICE, south).await);
+}
+
+/// A home that somebody else relies on is not taken back from under him.
+pub async fn joined_home_stays(f: HomesFixture) {
+    let north = f.make(ALICE, "north").await;
+    let joined = f.try_settle(ALICE, "north").await.expect("settles");
+    assert_eq!(joined, SettledHome { home: dc("north"), made: None });
+    assert!(!f.forget(ALICE, north).await);
+    assert_eq!(f.home(ALICE).await, Some(dc("north")));
 }
 
 /// Nothing that happens to one actor's record is seen in another's.
 pub async fn homes_are_apart(f: HomesFixture) {
     let others = ["bank::Account/bob", "bank::Account/alice2", "shop::Account/alice", "bank::Cart/alice"];
-    f.settle(ALICE, "north").await;
+    let north = f.make(ALICE, "north").await;
     for other in others {
         assert_eq!(f.home(other).await, None, "{other}");
         assert_eq!(f.settle(other, "south").await, dc("south"));
     }
-    assert!(f.forget(ALICE, "north").await);
+    assert!(f.forget(ALICE, north).await);
     for other in others {
         assert_eq!(f.home(other).await, Some(dc("south")), "{other}");
     }

@@ -170,8 +170,8 @@ macro_rules! state_store_conformance {
 macro_rules! homes_conformance {
     ($run:ident) => {
         $crate::__rules! { $run, homes_conformance, homes_rules:
-            no_record_is_none, home_is_settled_once, settling_has_one_winner, forget_names_its_home, homes_are_apart,
-            home_record_is_json, homes_are_cancel_safe,
+            no_record_is_none, home_is_settled_once, settling_has_one_winner, maker_takes_back, joined_home_stays,
+            homes_are_apart, home_record_is_json, homes_are_cancel_safe,
         }
     };
 }

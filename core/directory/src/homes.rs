@@ -1,15 +1,16 @@
-//! Any [`Store`] as [`Homes`]: one record per actor that was placed on purpose, written where there is none and never changed.
+//! Any [`Store`] as [`Homes`]: one record per actor that was placed on purpose, written where there is
+//! none. Whoever settles the same home again writes the same once more, so that nobody takes it back from under him.
 
 use std::sync::Arc;
 
-use archipelago_protocol::contract::{DirectoryError, Homes};
+use archipelago_protocol::contract::{DirectoryError, HomeStamp, Homes, SettledHome};
 use archipelago_protocol::datacenter::DataCenterId;
 use archipelago_protocol::identity::ActorId;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::leases::unasked_guard;
-use crate::record::{Expect, Record, RecordId, Space, Write};
+use crate::record::{Expect, Record, RecordId, Seen, Space, Version, Write};
 use crate::store::{CasAnswer, Read, Store, StoreError};
 use crate::value::{decode, encode};
 
@@ -35,14 +36,12 @@ impl StoreHomes {
         Self { store }
     }
 
-    async fn read(&self, actor: &ActorId) -> Result<Option<(Record, DataCenterId)>, DirectoryError> {
-        let read = self.store.get(&home_id(actor), Read::Linearizable).await;
-        match read.map_err(|error| self.error(error))? {
-            Some(record) => {
-                let Value { datacenter } = decode(&record)?;
-                Ok(Some((record, datacenter)))
-            }
-            None => Ok(None),
+    /// Writes a home that stands once more: then whoever wrote it first cannot take it back. False if it does not stand any more.
+    async fn join(&self, actor: &ActorId, standing: &Record, put: Write) -> Result<bool, DirectoryError> {
+        match self.cas(actor, standing.expect(), put).await? {
+            CasAnswer::Applied(_) => Ok(true),
+            CasAnswer::Conflict(_) => Ok(false),
+            CasAnswer::GuardFailed => Err(unasked_guard()),
         }
     }
 
@@ -69,38 +68,42 @@ impl StoreHomes {
 #[async_trait]
 impl Homes for StoreHomes {
     async fn home_of(&self, actor: &ActorId) -> Result<Option<DataCenterId>, DirectoryError> {
-        Ok(self.read(actor).await?.map(|(_, home)| home))
+        let read = self.store.get(&home_id(actor), Read::Linearizable).await;
+        let record = read.map_err(|error| self.error(error))?;
+        record.map(|record| home_in(&record)).transpose()
     }
 
-    async fn settle_home(
-        &self,
-        actor: &ActorId,
-        home: &DataCenterId,
-    ) -> Result<DataCenterId, DirectoryError> {
+    async fn settle_home(&self, actor: &ActorId, home: &DataCenterId) -> Result<SettledHome, DirectoryError> {
         let put = Write::Put { tag: None, value: encode(&Value { datacenter: home.clone() })?, ttl: None };
         for _ in 0..ROUNDS {
-            match self.cas(actor, Expect::Absent, put.clone()).await? {
-                CasAnswer::Applied(_) => return Ok(home.clone()),
-                CasAnswer::Conflict(Some(record)) => {
-                    return decode::<Value>(&record).map(|value| value.datacenter);
+            let standing = match self.cas(actor, Expect::Absent, put.clone()).await? {
+                CasAnswer::Applied(version) => {
+                    return Ok(SettledHome { home: home.clone(), made: Some(HomeStamp(version.0)) });
                 }
+                CasAnswer::Conflict(Some(record)) => record,
                 // Forgotten between the attempt and its answer.
-                CasAnswer::Conflict(None) => {}
+                CasAnswer::Conflict(None) => continue,
                 CasAnswer::GuardFailed => return Err(unasked_guard()),
+            };
+            let stands = home_in(&standing)?;
+            if stands != *home || self.join(actor, &standing, put.clone()).await? {
+                return Ok(SettledHome { home: stands, made: None });
             }
         }
-        let source = "others keep forgetting the same home".into();
+        let source = "others keep writing the same home".into();
         Err(DirectoryError::Unavailable { backend: self.store.name(), source })
     }
 
-    async fn forget_home(&self, actor: &ActorId, home: &DataCenterId) -> Result<bool, DirectoryError> {
-        let Some((record, _)) = self.read(actor).await?.filter(|(_, stands)| stands == home) else {
-            return Ok(false);
-        };
-        let answer = self.cas(actor, record.expect(), Write::Delete).await?;
+    async fn forget_home(&self, actor: &ActorId, made: HomeStamp) -> Result<bool, DirectoryError> {
+        let expect = Expect::At(Seen { version: Version(made.0), tag: None });
+        let answer = self.cas(actor, expect, Write::Delete).await?;
         Ok(matches!(answer, CasAnswer::Applied(_)))
     }
 }
 
-/// One settles and one forgets, seldom at the same time.
-const ROUNDS: usize = 4;
+fn home_in(record: &Record) -> Result<DataCenterId, DirectoryError> {
+    decode::<Value>(record).map(|value| value.datacenter)
+}
+
+/// How often a home is tried to be settled while others settle or forget the same.
+const ROUNDS: usize = 16;

@@ -1,5 +1,5 @@
 //! Sweeps seeds of a workload:
-//! `archipelago-sim [--workload local|remote|cluster|handoff] [--from S] [--seeds N] [--seconds T] [--threads N]
+//! `archipelago-sim [--workload local|remote|cluster|handoff|datacenters] [--from S] [--seeds N] [--seconds T] [--threads N]
 //! [--replay SEED [--log true]]`.
 //!
 //! A seed runs on one thread; several threads run one seed each.
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         Err(message) => {
             eprintln!("{message}");
             eprintln!(
-                "usage: archipelago-sim [--workload local|remote|cluster|handoff] [--from S] [--seeds N] [--seconds T] [--threads N] [--replay SEED [--log true]]"
+                "usage: archipelago-sim [--workload local|remote|cluster|handoff|datacenters] [--from S] [--seeds N] [--seconds T] [--threads N] [--replay SEED [--log true]]"
             );
             ExitCode::from(2)
         }
@@ -226,6 +226,7 @@ fn regressions(workload: Workload) -> Vec<u64> {
         Workload::Remote => include_str!("../../seeds/remote.txt"),
         Workload::Cluster => include_str!("../../seeds/cluster.txt"),
         Workload::Handoff => include_str!("../../seeds/handoff.txt"),
+        Workload::Datacenters => include_str!("../../seeds/datacenters.txt"),
     };
     let lines = listed.lines();
     lines.filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect()

@@ -99,7 +99,8 @@ impl World {
         let truth = TrueClock::start();
         let mut rng = Rng::new(seed);
         let count = plans.iter().map(|plan| plan.store + 1).max().unwrap_or(1);
-        let stores: Vec<_> = (0..count).map(|_| Rc::new(Stores::new(truth))).collect();
+        let beats = Arc::new(Beats::default());
+        let stores: Vec<_> = (0..count).map(|_| Rc::new(Stores::new(truth, Arc::clone(&beats)))).collect();
         let observers: Vec<_> = stores.iter().map(|store| Rc::clone(store).observe()).collect();
         let late = |store: &Rc<Stores>| Rc::clone(store).let_late_writes_through(Rng::new(rng.bits()));
         let late: Vec<_> = stores.iter().map(late).collect();

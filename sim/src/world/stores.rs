@@ -42,8 +42,9 @@ pub(crate) struct Way {
 }
 
 impl Stores {
-    pub(crate) fn new(truth: TrueClock) -> Self {
-        let beats = Arc::new(Beats::default());
+    /// A store without records, whose lease writes are noted in `beats`, with those of the other datacenters: no two sessions have
+    /// one id.
+    pub(crate) fn new(truth: TrueClock, beats: Arc<Beats>) -> Self {
         let store: Arc<dyn Store> = Arc::new(EmbeddedStore::default());
         let inner: Arc<dyn Store> =
             Arc::new(Tap { inner: store, beats: Arc::clone(&beats), side: Side::Store });

@@ -1,7 +1,10 @@
 //! Several datacenters, each with a store and a cluster of its own: messages find their actors wherever these live.
 
 mod cuts;
+mod doubts;
 mod moves;
+mod outages;
+mod sweep;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,9 +13,9 @@ use std::time::Duration;
 use crate::common::{Counter, Tick};
 use archipelago::handoff::HandOffOutcome;
 use archipelago::prelude::*;
-use archipelago_protocol::contract::{DirectoryError, Homes};
+use archipelago_protocol::contract::{DirectoryError, HomeStamp, Homes, SettledHome};
 use archipelago_protocol::datacenter::{
-    DataCenterId, DataCenterInfo, DataCenterMap, DataCenterState, HomeByKey, MapEntry, OnStale,
+    DataCenterId, DataCenterInfo, DataCenterMap, DataCenterState, HomeByKey, MapEntry, OnSilence, OnStale,
 };
 use archipelago_protocol::identity::{ActorId, NodeId};
 use archipelago_protocol::placement::{KindLayout, ShardCount};
@@ -435,15 +438,12 @@ impl Homes for Placed {
         Ok((actor.key().as_str() == self.0).then(|| id(self.1)))
     }
 
-    async fn settle_home(
-        &self,
-        actor: &ActorId,
-        home: &DataCenterId,
-    ) -> Result<DataCenterId, DirectoryError> {
-        Ok(self.home_of(actor).await?.unwrap_or_else(|| home.clone()))
+    async fn settle_home(&self, actor: &ActorId, home: &DataCenterId) -> Result<SettledHome, DirectoryError> {
+        let home = self.home_of(actor).await?.unwrap_or_else(|| home.clone());
+        Ok(SettledHome { home, made: None })
     }
 
-    async fn forget_home(&self, _: &ActorId, _: &DataCenterId) -> Result<bool, DirectoryError> {
+    async fn forget_home(&self, _: &ActorId, _: HomeStamp) -> Result<bool, DirectoryError> {
         Ok(false)
     }
 }

@@ -34,13 +34,18 @@ impl Handler<Where> for Settler {
 
 /// Nodes 0 and 1 are in the north, 2 and 3 in the south, 4 and 5 in the west, which alone is golden.
 fn three(seed: u64, plane: &SimControlPlane) -> Simulation {
+    three_for(seed, plane, Millis(6_000))
+}
+
+/// The same, with leases of another length.
+fn three_for(seed: u64, plane: &SimControlPlane, lease: Millis) -> Simulation {
     let mut settings = NodeSettings::default();
     settings.data_arbiters = Some(1);
     settings.session_ttl = Millis(3_000);
     settings.idle_after = Millis(4_000);
     let controller = &mut settings.datacenter.controller;
     (controller.heartbeat, controller.refresh) = (Millis(2_000), Millis(2_000));
-    (controller.leader_check, controller.lease_ttl) = (Millis(300), Millis(6_000));
+    (controller.leader_check, controller.lease_ttl) = (Millis(300), lease);
     [("north", "silver"), ("south", "silver"), ("west", "gold")].into_iter().fold(
         Simulation::new(seed),
         |world, (name, tier)| {
@@ -191,6 +196,11 @@ fn a_datacenter_that_may_have_taken_an_actor_is_named_as_unreachable() {
                 Err(PlaceError::Unreachable { datacenter, .. }) => {
                     assert_eq!(datacenter.as_str(), "north");
                     unreachable += 1;
+                    let elsewhere = spawn(&world, 5, "south", &format!("s{key}")).await;
+                    assert!(
+                        matches!(elsewhere, Err(PlaceError::HomedElsewhere { .. })),
+                        "its home stays written down: {elsewhere:?}"
+                    );
                 }
                 Err(error) => panic!("{error}"),
             }
@@ -199,6 +209,37 @@ fn a_datacenter_that_may_have_taken_an_actor_is_named_as_unreachable() {
             }
         }
         assert_eq!(unreachable, 1, "some would have gone to the north first");
+    });
+}
+
+/// Nothing can have been sent to a datacenter whose connections are known to be lost: its home is taken back, and the next takes the
+/// actor.
+#[test]
+fn a_datacenter_that_was_certainly_never_asked_is_followed_by_the_next() {
+    let plane = SimControlPlane::new(Millis(60_000));
+    three_for(10, &plane, Millis(60_000)).run(async |world| {
+        all_active(&world).await;
+        for key in 0..8 {
+            spawn(&world, 4, "north", &format!("n{key}")).await.expect("it is placed");
+        }
+        world.crash(0).await;
+        world.crash(1).await;
+        // The connections are lost by then, and the map still has the north.
+        world.advance(Duration::from_secs(12)).await;
+        assert!(stands(&node(&world, 4), "north", DataCenterState::Active), "nobody has noticed yet");
+        for key in 0..8 {
+            let (key, began) = (format!("s{key}"), world.now());
+            let placed = spawn(&world, 4, "tier=silver", &key).await;
+            assert!(placed.as_ref().is_ok_and(|placed| placed.datacenter.as_str() == "south"), "{placed:?}");
+            assert!(world.now() - began <= Duration::from_millis(5_100), "within the deadline");
+            let again = spawn(&world, 5, "south", &key).await;
+            assert!(again.is_ok(), "the record says the same: {again:?}");
+        }
+        // Who lived there before keeps its home, though nothing can be sent.
+        let stays = spawn(&world, 4, "tier=silver", "n0").await;
+        assert!(matches!(stays, Err(PlaceError::Unreachable { .. })), "{stays:?}");
+        let stays = spawn(&world, 5, "south", "n0").await;
+        assert!(matches!(stays, Err(PlaceError::HomedElsewhere { .. })), "{stays:?}");
     });
 }
 

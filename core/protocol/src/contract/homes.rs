@@ -19,7 +19,8 @@ use crate::identity::ActorId;
 /// - *no_record_is_none*: an actor that nobody placed has no home record, and that is no error.
 /// - *home_is_settled_once*: the first to settle a home wins; everybody after it is told which one stands.
 /// - *settling_has_one_winner*: also if several settle at the same time.
-/// - *forget_names_its_home*: a home is forgotten only if it is the one named; then it can be settled anew.
+/// - *maker_takes_back*: a home is forgotten only by what settled it first; then it can be settled anew.
+/// - *joined_home_stays*: a home that somebody else has settled as well since, is not forgotten any more.
 /// - *homes_are_apart*: what happens to one actor's record is not seen in another's.
 /// - *home_record_is_json*: people can read what the store holds.
 /// - *homes_are_cancel_safe*: a dropped future may or may not have written, now or later; it corrupts nothing.
@@ -38,13 +39,26 @@ pub trait Homes: Send + Sync + 'static {
     ///
     /// - `Unavailable`: nothing was written.
     /// - `Unknown`: it may be written now or later.
-    async fn settle_home(&self, actor: &ActorId, home: &DataCenterId)
-    -> Result<DataCenterId, DirectoryError>;
+    async fn settle_home(&self, actor: &ActorId, home: &DataCenterId) -> Result<SettledHome, DirectoryError>;
 
-    /// Takes back that `actor` lives in `home`; whether that stood there. For placements that certainly came to nothing.
+    /// Takes back what one call of [`settle_home`](Self::settle_home) wrote down first, if nobody has settled the same home since;
+    /// whether it did. For placements that certainly came to nothing.
     ///
     /// # Errors
     ///
     /// As [`settle_home`](Self::settle_home).
-    async fn forget_home(&self, actor: &ActorId, home: &DataCenterId) -> Result<bool, DirectoryError>;
+    async fn forget_home(&self, actor: &ActorId, made: HomeStamp) -> Result<bool, DirectoryError>;
 }
+
+/// The home that stands after a call to settle one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettledHome {
+    /// Where the actor lives.
+    pub home: DataCenterId,
+    /// By what it can be taken back, if this very call wrote it down first.
+    pub made: Option<HomeStamp>,
+}
+
+/// Tells what one call wrote down from what others did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HomeStamp(pub u64);

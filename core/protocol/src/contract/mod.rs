@@ -18,7 +18,7 @@ pub use decision::{Move, OwnerRecord, PlacementDecision};
 pub use directory::{Directory, Listing, PlacementScope};
 pub use epoch::Epoch;
 pub use error::{BoxError, DirectoryError};
-pub use homes::Homes;
+pub use homes::{HomeStamp, Homes, SettledHome};
 pub use routing_table::{
     RecordVersion, RoutingTable, RoutingTableError, SavedTable, TableVersion, TableWatch,
 };

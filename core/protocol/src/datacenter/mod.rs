@@ -4,6 +4,7 @@
 //! states may follow each other; [`DataCenterLiveness`] decides, on our own monotonic clock, whose lease has ended. Wall
 //! time stands in the record for people; no decision reads it, so clock skew between datacenters is harmless.
 
+mod attempt;
 mod choice;
 mod controller;
 mod discovery;
@@ -18,7 +19,9 @@ mod snapshot;
 mod standings;
 mod state;
 mod target;
+mod verdict;
 
+pub use attempt::{AfterAttempt, EndpointSaid, PlacingAttempt, share_of};
 pub use choice::{
     ChooseDataCenter, DataCenterCandidate, HomeByKey, NearestFirst, RegionFirst, WantedDataCenter, in_order,
 };
@@ -27,8 +30,8 @@ pub use controller::{
     JITTER_PERCENT, WriteAnswer,
 };
 pub use discovery::{
-    AskId, Discovered, Discovery, DiscoveryAction, DiscoveryEvent, DiscoverySettings, FarAnswer, OnStale,
-    SeekerId,
+    AskId, Discovered, Discovery, DiscoveryAction, DiscoveryEvent, DiscoverySettings, FarAnswer, OnSilence,
+    OnStale, SeekerId,
 };
 pub use distances::{DistanceAction, DistanceEvent, Distances};
 pub use id::{DataCenterId, DataCenterIdError};
@@ -41,3 +44,4 @@ pub use snapshot::{MapChange, SharedMap, Snapshot};
 pub use standings::{Keep, Standings, Whither};
 pub use state::{DataCenterState, IllegalTransition, LifeEvent};
 pub use target::{DataCenterTarget, NoCandidate, TargetError, endpoint_order};
+pub use verdict::{HomeRecord, Verdict, verdict};

@@ -11,7 +11,7 @@ use archipelago_protocol::time::Millis;
 use crate::env::within;
 use crate::node::NodeShared;
 use crate::placement::{Found, meet};
-use crate::remote::{Owner, Shard, Subject, WhereIs, Whereabouts, ask_where};
+use crate::remote::{Owner, Shard, Subject, Unanswered, WhereIs, Whereabouts, ask_where};
 
 /// Asks one endpoint of another datacenter. Dropping the future cancels the question on the wire.
 ///
@@ -24,17 +24,17 @@ pub(super) async fn ask_endpoint(
     endpoint: &NodeAddress,
     question: &WhereIs,
     limit: Millis,
-) -> Result<Whereabouts, CallError> {
+) -> Result<Whereabouts, Unanswered> {
     let until = node.env().now() + limit;
-    let no_route = |reason: String| CallError::NoRoute { reason: reason.into() };
+    let no_route = |reason: String| Unanswered::NotSent(CallError::NoRoute { reason: reason.into() });
     let met = within(node.env(), limit, node.remoting().meet(endpoint.clone())).await;
-    let peer = met.ok_or(CallError::Timeout { started: false })?.map_err(no_route)?;
+    let peer = met.ok_or(Unanswered::NotSent(CallError::Timeout { started: false }))?.map_err(no_route)?;
     if peer.datacenter() != datacenter.as_str() {
         return Err(no_route(format!("{endpoint} belongs to {:?} now", peer.datacenter())));
     }
     let left = until.since(node.env().now());
     let answer = within(node.env(), left, ask_where(node, peer, question, left)).await;
-    answer.unwrap_or(Err(CallError::Timeout { started: false }))
+    answer.unwrap_or(Err(Unanswered::Silent(CallError::Timeout { started: false })))
 }
 
 /// Asks the endpoints of a datacenter, one after the other, until one answers.
@@ -60,7 +60,7 @@ pub(super) async fn ask_any(
             Ok(answer) => return Ok(answer),
             Err(error) => {
                 tracing::debug!(datacenter = %entry.id(), %endpoint, %error, "an endpoint did not answer");
-                last = error;
+                last = error.into();
             }
         }
     }
@@ -109,6 +109,12 @@ pub(super) async fn reached(node: &Arc<NodeShared>, owner: &Owner) -> Option<Hin
 /// The error of something in a datacenter that cannot be asked.
 pub(super) fn unreachable(silent: &str) -> CallError {
     CallError::Unreachable { silent: silent.into() }
+}
+
+/// The datacenters, for people.
+pub(super) fn names_of<'a>(datacenters: impl IntoIterator<Item = &'a DataCenterId>) -> String {
+    let names: Vec<&str> = datacenters.into_iter().map(DataCenterId::as_str).collect();
+    names.join(", ")
 }
 
 /// How many endpoints are asked one after the other.

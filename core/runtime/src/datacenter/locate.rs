@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::datacenter::{
-    ChooseDataCenter, DataCenterId, DataCenterState, Discovered, MapEntry, OnStale, in_order,
+    ChooseDataCenter, DataCenterId, DataCenterState, Discovered, HomeRecord, MapEntry, OnStale, Verdict,
+    in_order, verdict,
 };
 use archipelago_protocol::link::Hint;
 use archipelago_protocol::time::Millis;
 
-use super::ask::{ask_any, may_place, reached, unreachable};
+use super::ask::{ask_any, may_place, names_of, reached, unreachable};
 use super::reach::Reach;
 use super::searches::{FarPlace, Sought, search};
 use crate::catalog::Target;
@@ -46,36 +47,79 @@ pub(super) async fn locate(
     }
 }
 
-/// At home first; then wherever it is active; else at home again, never abroad.
+/// At home first; then wherever it is active; else at home again, never abroad, if it is certain that it is nowhere else.
 async fn discover(
     node: &Arc<NodeShared>,
     kind: u32,
     target: &Target,
     until: Millis,
 ) -> Result<Located, CallError> {
+    let (here, abroad) = look_everywhere(node, target, until).await?;
+    let record = match here {
+        AtHome::Here => return Ok(Located::Home),
+        AtHome::Placed(home) => return settle(node, kind, target, home, until).await,
+        AtHome::Not(record) => record,
+    };
+    match verdict(record, abroad, node.settings().discovery.on_silence) {
+        Verdict::Abroad { datacenter, place: FarPlace::Shard(place) } => {
+            Ok(at(node, kind, &datacenter, &place).await)
+        }
+        Verdict::Home | Verdict::Abroad { .. } => Ok(Located::Home),
+        Verdict::CannotSay { by } if by.is_empty() => {
+            Err(unreachable("its own does not say whether it has a home"))
+        }
+        Verdict::CannotSay { by } => Err(unreachable(&names_of(&by))),
+        Verdict::Stale => Err(unreachable("the map of datacenters is out of date")),
+        Verdict::Full => Err(unreachable("too many searches are under way")),
+    }
+}
+
+/// What its own datacenter says about an actor, and what the others say, if they have to be asked. One's own is asked again, as
+/// long as there is time, if it could not find out and nobody else has the actor.
+async fn look_everywhere(
+    node: &Arc<NodeShared>,
+    target: &Target,
+    until: Millis,
+) -> Result<(AtHome, Discovered<FarPlace>), CallError> {
+    let (now, pause) = (node.env().now(), node.settings().discovery.ask_again_most);
+    // The others get their share of the time.
+    let mut here = ask_home(node, target, now + Millis(until.since(now).0 / 2)).await;
+    if !matches!(here, AtHome::Not(_)) {
+        return Ok((here, Discovered::NotFound));
+    }
+    let abroad = search(node, Sought::Actor(target.id.clone()), until).await?;
+    while matches!(here, AtHome::Not(HomeRecord::Unknown))
+        && !matches!(abroad, Discovered::Found { .. })
+        && node.env().now() + pause < until
+    {
+        node.env().sleep(pause).await;
+        here = ask_home(node, target, until).await;
+    }
+    Ok((here, abroad))
+}
+
+/// What the own datacenter says about an actor.
+enum AtHome {
+    Here,
+    /// It was placed there.
+    Placed(DataCenterId),
+    /// It is not known to be here.
+    Not(HomeRecord),
+}
+
+async fn ask_home(node: &Arc<NodeShared>, target: &Target, until: Millis) -> AtHome {
     let subject = Subject::of_actor(&target.id);
     let question = WhereIs { subject, place: false, live: true, relayed: false };
     let limit = until.since(node.env().now());
     let here = within(node.env(), limit, where_is(node, &question)).await;
     match here.unwrap_or(Err(CallError::Timeout { started: false })) {
-        Ok(Whereabouts::Shard(place)) if place.residence.is_here() => return Ok(Located::Home),
-        Ok(Whereabouts::Shard(ShardPlace { home: Some(home), .. })) => {
-            return settle(node, kind, target, home, until).await;
-        }
-        // Whether or not it is on its way here: if nobody else has it, home is the place.
-        Ok(_) => {}
-        // The search goes on; if nobody has it, the way at home will show what is wrong there.
+        Ok(Whereabouts::Shard(place)) if place.residence.is_here() => AtHome::Here,
+        Ok(Whereabouts::Shard(ShardPlace { home: Some(home), .. })) => AtHome::Placed(home),
+        Ok(_) => AtHome::Not(HomeRecord::Absent),
         Err(error) => {
-            tracing::debug!(actor = %target.id, %error, "its own datacenter cannot say where it is")
+            tracing::debug!(actor = %target.id, %error, "its own datacenter cannot say where it is");
+            AtHome::Not(HomeRecord::Unknown)
         }
-    }
-    match search(node, Sought::Actor(target.id.clone()), until).await? {
-        Discovered::Found { datacenter, place: FarPlace::Shard(place) } => {
-            Ok(abroad(node, kind, &datacenter, &place).await)
-        }
-        Discovered::Stale => Err(unreachable("the map of datacenters is out of date")),
-        Discovered::Full => Err(unreachable("too many searches are under way")),
-        Discovered::Found { .. } | Discovered::NotFound | Discovered::Unreachable { .. } => Ok(Located::Home),
     }
 }
 
@@ -99,7 +143,7 @@ async fn settle(
     let subject = Subject::of_actor(&target.id);
     let question = WhereIs { subject, place: may_place(entry), live: false, relayed: false };
     match ask_any(node, entry, &question, until).await {
-        Ok(Whereabouts::Shard(place)) => Ok(abroad(node, kind, &datacenter, &place).await),
+        Ok(Whereabouts::Shard(place)) => Ok(at(node, kind, &datacenter, &place).await),
         Ok(_) => Err(CallError::UnknownKind { kind: target.id.kind().as_str().into() }),
         Err(error) => {
             tracing::debug!(%datacenter, %error, "the datacenter of an actor does not answer");
@@ -108,7 +152,7 @@ async fn settle(
     }
 }
 
-async fn abroad(node: &Arc<NodeShared>, kind: u32, datacenter: &DataCenterId, place: &ShardPlace) -> Located {
+async fn at(node: &Arc<NodeShared>, kind: u32, datacenter: &DataCenterId, place: &ShardPlace) -> Located {
     let shard = Shard { island: node.datacenters().island(datacenter), kind, number: place.number };
     let hint = match &place.owner {
         Some(owner) => reached(node, owner).await,

@@ -5,7 +5,7 @@ use archipelago_protocol::datacenter::Discovered;
 use archipelago_protocol::identity::ActorPath;
 use archipelago_protocol::time::Millis;
 
-use super::ask::unreachable;
+use super::ask::{names_of, unreachable};
 use super::searches::{FarPlace, Sought, search};
 use crate::env::within;
 use crate::message::NamedActor;
@@ -59,9 +59,8 @@ impl Node {
         match search(node, Sought::Named(path.clone()), until).await? {
             Discovered::Found { place: FarPlace::Named(found), .. } => Ok(found),
             Discovered::Found { .. } | Discovered::NotFound => Err(nobody()),
-            Discovered::Unreachable { silent } => {
-                let silent: Vec<&str> = silent.iter().map(|id| id.as_str()).collect();
-                Err(unreachable(&silent.join(", ")))
+            Discovered::Unreachable { silent, undecided } => {
+                Err(unreachable(&names_of(silent.iter().chain(&undecided))))
             }
             Discovered::Stale => Err(unreachable("the map of datacenters is out of date")),
             Discovered::Full => Err(unreachable("too many searches are under way")),

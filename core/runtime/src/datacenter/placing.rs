@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::contract::{DirectoryError, Homes};
+use archipelago_protocol::contract::{DirectoryError, HomeStamp, Homes, SettledHome};
 use archipelago_protocol::datacenter::{
-    DataCenterId, DataCenterMap, DataCenterState, DataCenterTarget, MapEntry, NoCandidate, Residence,
-    TargetError, endpoint_order, in_order,
+    AfterAttempt, DataCenterId, DataCenterMap, DataCenterState, DataCenterTarget, EndpointSaid, MapEntry,
+    NoCandidate, PlacingAttempt, Residence, TargetError, endpoint_order, in_order, share_of,
 };
 use archipelago_protocol::identity::{ActorId, Kind};
 use archipelago_protocol::time::Millis;
@@ -136,11 +136,14 @@ async fn place_in_one(
     wake: bool,
 ) -> Result<(DataCenterId, Option<Spawned>), PlaceError> {
     let (mut left, mut last) = (VecDeque::from(candidates), None);
+    let until = node.env().now() + node.settings().call_timeout;
     while let Some(entry) = left.pop_front() {
         let placed = if map.is_own(entry.id()) {
             place_at_home(node, actor, entry.id(), wake).await.map_err(Unplaced::from)
         } else {
-            place_abroad(node, actor, entry, wake).await
+            // Whoever comes after it gets a share of the time.
+            let share = share_of(until.since(node.env().now()), left.len() + 1);
+            place_abroad(node, actor, entry, (wake, node.env().now() + share)).await
         };
         let Unplaced { error, others_may } = match placed {
             Ok(spawned) => return Ok((entry.id().clone(), spawned)),
@@ -266,49 +269,57 @@ async fn place_abroad(
     node: &Arc<NodeShared>,
     actor: &ActorId,
     entry: &MapEntry,
-    wake: bool,
+    (wake, until): (bool, Millis),
 ) -> Result<Option<Spawned>, Unplaced> {
     let (homes, id) = (node.homes().ok_or(PlaceError::NoControlPlane)?, entry.id());
-    let settled = homes.settle_home(actor, id).await?;
-    if settled != *id {
-        return Err(PlaceError::HomedElsewhere { datacenter: settled }.into());
+    let SettledHome { home, made } = homes.settle_home(actor, id).await?;
+    if home != *id {
+        return Err(PlaceError::HomedElsewhere { datacenter: home }.into());
     }
     let (kind, key) = (actor.kind().as_str().to_owned(), actor.key().as_str().to_owned());
     let word = Word::Place { kind, key, datacenter: id.clone(), wake };
-    let (mut last, mut certain) = (not_serving("it has no endpoints"), true);
-    let until = node.env().now() + node.settings().call_timeout;
-    let mut left = entry.info.endpoints().len();
+    let mut last = not_serving("it has no endpoints");
+    let mut attempt = PlacingAttempt::new(made, until, entry.info.endpoints().len());
     for address in endpoint_order(entry.info.endpoints(), node.env().random()) {
-        // Each of those that are left gets its share of the time.
-        let share = Millis(until.since(node.env().now()).0 / left.max(1) as u64);
-        left = left.saturating_sub(1);
+        let share = attempt.next_share(node.env().now());
         match say(node, address.clone(), None, &word, share).await {
             Ok(Answer::Placed(spawned)) => return Ok(spawned),
             Ok(Answer::Elsewhere(datacenter)) => {
-                forget(homes, actor, id).await;
+                take_back(homes, actor, made).await;
                 return Err(PlaceError::HomedElsewhere { datacenter }.into());
             }
-            Ok(other) => tracing::debug!(?other, "an answer to something else"),
+            Ok(other) => {
+                tracing::debug!(?other, "an answer to something else");
+                attempt.heard(EndpointSaid::MayHaveTaken);
+            }
             Err(error) => {
                 tracing::debug!(%address, %error, "an endpoint did not take an actor");
-                // Whoever was reached may have written the home down, whatever came of it.
-                certain &= matches!(error, CallError::NoRoute { .. });
-                last = error;
+                attempt.heard(if error.is_not_sent() {
+                    EndpointSaid::NeverAsked
+                } else {
+                    EndpointSaid::MayHaveTaken
+                });
+                last = error.into();
             }
         }
     }
-    if certain {
-        forget(homes, actor, id).await;
-    }
     // Where its home may be written down it stays, and no other datacenter could take it.
-    let error = PlaceError::Unreachable { datacenter: id.clone(), last };
-    Err(Unplaced { error, others_may: certain })
+    let others_may = match attempt.over() {
+        AfterAttempt::TakeBack(made) => take_back(homes, actor, Some(made)).await,
+        AfterAttempt::Stays => false,
+    };
+    Err(Unplaced { error: PlaceError::Unreachable { datacenter: id.clone(), last }, others_may })
 }
 
-/// Takes back what came to nothing. If that fails, too, the actor lives there from its first message on.
-async fn forget(homes: &Arc<dyn Homes>, actor: &ActorId, home: &DataCenterId) {
-    if let Err(error) = homes.forget_home(actor, home).await {
-        tracing::debug!(%actor, %error, "the home of an actor that was not placed stays written down");
+/// Takes back what came to nothing; whether nothing of it is left. If not, the actor lives there from its first message on.
+async fn take_back(homes: &Arc<dyn Homes>, actor: &ActorId, made: Option<HomeStamp>) -> bool {
+    let Some(made) = made else { return false };
+    match homes.forget_home(actor, made).await {
+        Ok(taken_back) => taken_back,
+        Err(error) => {
+            tracing::debug!(%actor, %error, "the home of an actor that was not placed stays written down");
+            false
+        }
     }
 }
 
@@ -335,7 +346,7 @@ pub(super) async fn take_in(
         Some(home) => home,
         None => {
             takes_new(node, own)?;
-            homes.settle_home(&actor, own).await.map_err(unsettled)?
+            homes.settle_home(&actor, own).await.map_err(unsettled)?.home
         }
     };
     if home != *own {

@@ -198,7 +198,7 @@ async fn question(
         Ok(_) => FarAnswer::No,
         Err(error) => {
             tracing::debug!(%datacenter, %endpoint, %error, "a datacenter did not say where something is");
-            FarAnswer::Failed
+            if error.is_refused() { FarAnswer::Refused } else { FarAnswer::Failed }
         }
     }
 }

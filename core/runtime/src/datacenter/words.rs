@@ -16,7 +16,7 @@ use super::placing::take_in;
 use crate::arbiter::not_serving;
 use crate::env::within;
 use crate::node::NodeShared;
-use crate::remote::{DATACENTERS, Peer, Spawned};
+use crate::remote::{DATACENTERS, Peer, Spawned, Unanswered};
 
 /// Something that one node says to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,16 +64,18 @@ pub(super) async fn say(
     to: Option<NodeId>,
     word: &Word,
     limit: Millis,
-) -> Result<Answer, CallError> {
-    let no_route = |reason: String| CallError::NoRoute { reason: reason.into() };
-    let (payload, until) = (encode(word)?, node.env().now() + limit);
+) -> Result<Answer, Unanswered> {
+    let no_route = |reason: String| Unanswered::NotSent(CallError::NoRoute { reason: reason.into() });
+    let payload = encode(word).map_err(Unanswered::NotSent)?;
+    let until = node.env().now() + limit;
     let met = within(node.env(), limit, node.remoting().meet(address)).await;
-    let peer = met.ok_or(CallError::Timeout { started: false })?.map_err(no_route)?;
+    let peer = met.ok_or(Unanswered::NotSent(CallError::Timeout { started: false }))?.map_err(no_route)?;
     if to.is_some_and(|to| to != peer.id()) {
         return Err(no_route(format!("node {} is there now", peer.id())));
     }
     let left = until.since(node.env().now());
-    decode(&node.remoting().ask_service(peer, DATACENTERS, payload, left).await?)
+    let answer = node.remoting().request(peer, DATACENTERS, payload, left).await?;
+    decode(&answer).map_err(Unanswered::Silent)
 }
 
 /// Waits for a sign of life of another node, for `limit` at most.

@@ -20,6 +20,7 @@ use super::lane::Lane;
 use super::large_in::Brought;
 use super::requests::Requests;
 use super::seat::SeatLocal;
+use super::unanswered::Unanswered;
 use super::waiter::{Payload, Waiting};
 use crate::arbiter::not_serving;
 use crate::env::within;
@@ -187,7 +188,7 @@ fn name_of(frame: &Frame<'_>) -> &'static str {
 }
 
 /// Waits for the answer to a request to another node's service.
-pub(super) struct RequestWaiter(pub(super) oneshot::Sender<Result<Bytes, CallError>>);
+pub(super) struct RequestWaiter(pub(super) oneshot::Sender<Result<Bytes, Unanswered>>);
 
 impl Waiting for RequestWaiter {
     fn reply(self: Box<Self>, _: CodecId, payload: Payload<'_>, _: &Arc<NodeShared>) {
@@ -195,7 +196,11 @@ impl Waiting for RequestWaiter {
     }
 
     fn fail(self: Box<Self>, error: CallError) {
-        let _ = self.0.send(Err(error));
+        let _ = self.0.send(Err(Unanswered::by_us(error)));
+    }
+
+    fn fail_there(self: Box<Self>, error: CallError) {
+        let _ = self.0.send(Err(Unanswered::Refused(error)));
     }
 
     fn is_abandoned(&self) -> bool {

@@ -183,7 +183,7 @@ impl Lane {
     /// A call has ended without a reply.
     pub(super) fn end_with_failure(&self, call: CorrelationId, error: CallError) {
         match self.end(call) {
-            Some(waiter) => waiter.fail(error),
+            Some(waiter) => waiter.fail_there(error),
             None => late_answer(),
         }
     }

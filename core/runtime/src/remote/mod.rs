@@ -38,6 +38,7 @@ mod seat;
 mod settings;
 mod transfers;
 mod transport_actor;
+mod unanswered;
 mod waiter;
 mod whereabouts;
 mod window;
@@ -71,6 +72,7 @@ pub(crate) use seat::SeatLocal;
 pub use settings::RemoteSettings;
 pub(crate) use transfers::Transfers;
 pub use transport_actor::TransportActor;
+pub(crate) use unanswered::Unanswered;
 pub(crate) use waiter::Waiter;
 pub(crate) use whereabouts::{Owner, ShardPlace, Subject, WhereIs, Whereabouts, ask_where, where_is};
 

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use super::locator::Locator;
 use super::peer::{Peer, PeerBook};
 use super::transport_actor::{Ask, MeetAt, PartFrom, TransportActor};
+use super::unanswered::Unanswered;
 use crate::node::NodeShared;
 
 /// The other nodes, as one node knows them.
@@ -141,14 +142,30 @@ impl Remoting {
         payload: Bytes,
         timeout: Millis,
     ) -> Result<Bytes, CallError> {
+        Ok(self.request(peer, service, payload, timeout).await?)
+    }
+
+    /// As [`ask_service`](Self::ask_service), and says whether a request without an answer may have arrived.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no answer.
+    pub(crate) async fn request(
+        &self,
+        peer: Arc<Peer>,
+        service: u16,
+        payload: Bytes,
+        timeout: Millis,
+    ) -> Result<Bytes, Unanswered> {
         let Some(control) = self.control.get() else {
-            return Err(CallError::NoRoute { reason: "the node has no transport".into() });
+            let error = CallError::NoRoute { reason: "the node has no transport".into() };
+            return Err(Unanswered::NotSent(error));
         };
         let (answer, answered) = oneshot::channel();
         if control.send(Ask { peer, service, payload, timeout, answer }).await.is_err() {
-            return Err(CallError::Stopped);
+            return Err(Unanswered::Silent(CallError::Stopped));
         }
-        answered.await.unwrap_or(Err(CallError::Stopped))
+        answered.await.unwrap_or(Err(Unanswered::Silent(CallError::Stopped)))
     }
 
     /// The session of a node has ended: the control arbiter gives its link up, and nobody makes others for good.

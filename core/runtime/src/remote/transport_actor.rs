@@ -23,6 +23,7 @@ use super::handshake::{self, MeetError, Met};
 use super::peer::Peer;
 use super::peer_actor::Called;
 use super::seat::SeatLocal;
+use super::unanswered::Unanswered;
 use super::waiter::Waiter;
 use crate::env::within;
 use crate::events::Event;
@@ -45,7 +46,7 @@ pub(crate) struct Ask {
     pub(crate) payload: Bytes,
     pub(crate) timeout: Millis,
     /// Whoever waits for the answer; once that is closed, the request is cancelled on the wire.
-    pub(crate) answer: oneshot::Sender<Result<Bytes, CallError>>,
+    pub(crate) answer: oneshot::Sender<Result<Bytes, Unanswered>>,
 }
 
 impl Message for Ask {

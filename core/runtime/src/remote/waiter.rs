@@ -29,6 +29,10 @@ pub(crate) trait Waiting {
     fn reply(self: Box<Self>, codec: CodecId, payload: Payload<'_>, node: &Arc<NodeShared>);
     /// There will be none.
     fn fail(self: Box<Self>, error: CallError);
+    /// There will be none: the other side has said so.
+    fn fail_there(self: Box<Self>, error: CallError) {
+        self.fail(error);
+    }
     /// True if nobody waits any more.
     fn is_abandoned(&self) -> bool;
 }
@@ -80,6 +84,14 @@ impl Waiter {
         match self {
             Self::Near(caller, _) => caller.send(Delivery::Failed(error)),
             Self::Other(waiter) => waiter.fail(error),
+        }
+    }
+
+    /// There will be none: the other side has said so.
+    pub(super) fn fail_there(self, error: CallError) {
+        match self {
+            Self::Near(caller, _) => caller.send(Delivery::Failed(error)),
+            Self::Other(waiter) => waiter.fail_there(error),
         }
     }
 

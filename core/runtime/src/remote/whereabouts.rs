@@ -20,6 +20,7 @@ use super::inquiries::{WHEREABOUTS, decode, encode};
 use super::locator::{Location, Place};
 use super::peer::Peer;
 use super::routes::Shard;
+use super::unanswered::Unanswered;
 use crate::arbiter::not_serving;
 use crate::catalog::Target;
 use crate::node::{KindShared, NodeShared};
@@ -107,8 +108,10 @@ pub(crate) async fn ask_where(
     peer: Arc<Peer>,
     question: &WhereIs,
     limit: Millis,
-) -> Result<Whereabouts, CallError> {
-    decode(&node.remoting().ask_service(peer, WHEREABOUTS, encode(question)?, limit).await?)
+) -> Result<Whereabouts, Unanswered> {
+    let payload = encode(question).map_err(Unanswered::NotSent)?;
+    let answer = node.remoting().request(peer, WHEREABOUTS, payload, limit).await?;
+    decode(&answer).map_err(Unanswered::Silent)
 }
 
 /// Answers the question on this node.
@@ -120,13 +123,13 @@ pub(crate) async fn where_is(node: &Arc<NodeShared>, question: &WhereIs) -> Resu
     match &question.subject {
         Subject::Named(path) => Ok(Whereabouts::Named(find_named(node, path, question.relayed).await)),
         Subject::Actor { kind, key } => {
-            let Some(found) = kind_of(node, kind) else { return Ok(Whereabouts::UnknownKind) };
+            let Some(found) = kind_of(node, kind) else { return as_a_host_says(node, kind, question).await };
             let id = node.namespace().actor_id_of(found.kind(), key)?;
             let target = Target { hash: id.stable_hash(), id };
             of_shard(node, found, found.shard_of(target.hash), Some(target), question).await
         }
         Subject::Shard { kind, number } => {
-            let Some(found) = kind_of(node, kind) else { return Ok(Whereabouts::UnknownKind) };
+            let Some(found) = kind_of(node, kind) else { return as_a_host_says(node, kind, question).await };
             of_shard(node, found, *number, None, question).await
         }
     }
@@ -134,6 +137,27 @@ pub(crate) async fn where_is(node: &Arc<NodeShared>, question: &WhereIs) -> Resu
 
 fn kind_of<'a>(node: &'a NodeShared, kind: &str) -> Option<&'a Arc<KindShared>> {
     node.kinds().iter().find(|known| known.name() == kind)
+}
+
+/// What a node says of a kind that it does not know: what a member says that hosts it, if there is one.
+async fn as_a_host_says(
+    node: &Arc<NodeShared>,
+    kind: &str,
+    question: &WhereIs,
+) -> Result<Whereabouts, CallError> {
+    let view = node.members().view();
+    let host = view.members.values().find(|member| member.info.kinds.contains(kind));
+    let Some(host) = host.map(|member| member.info.clone()) else { return Ok(Whereabouts::UnknownKind) };
+    if question.relayed {
+        return Err(not_serving("another node of the datacenter knows the kind"));
+    }
+    let asked = async {
+        let peer = meet(node, host.id, host.address.clone()).await?;
+        Some(ask_where(node, peer, question, RELAY_WITHIN).await)
+    };
+    let answer = crate::env::within(node.env(), RELAY_WITHIN, asked).await.flatten();
+    let answer = answer.ok_or_else(|| not_serving("the node that knows the kind does not answer"))?;
+    Ok(answer?)
 }
 
 // ---- shards ----
@@ -251,7 +275,7 @@ async fn seen_here(node: &Arc<NodeShared>, shard: Shard, target: &Target) -> Res
         let waits = kind.luggage().has(shard.number, target.id.key().as_str());
         Residence::seen(hold, waits || kind.is_active(&target))
     });
-    Ok(seen.await?.unwrap_or(Residence::NotHere))
+    Ok(seen.await?.unwrap_or(Residence::Unsettled))
 }
 
 /// Whether the actor is active, as whoever has its shard says.

@@ -53,7 +53,10 @@ pub enum FarAnswer<P> {
     /// The datacenter cannot say at present, because what is looked for may be on its way from one of its nodes to another. Ask
     /// again.
     Unsettled,
-    /// The endpoint could not be asked, or could not say.
+    /// The endpoint has answered that it cannot find out at present: its store is out of reach, it stops, it is another node's to
+    /// know. Another endpoint may; ask both.
+    Refused,
+    /// The endpoint could not be asked, or did not answer.
     Failed,
 }
 
@@ -93,10 +96,12 @@ pub enum Discovered<P> {
     },
     /// Every datacenter has answered that it does not have it.
     NotFound,
-    /// Those that answered do not have it; these did not answer, or could not say.
+    /// Those that said do not have it; others have not said.
     Unreachable {
-        /// The datacenters that have not said.
+        /// The datacenters that have not answered, or were not even asked.
         silent: Vec<DataCenterId>,
+        /// The datacenters that have answered, and could not say.
+        undecided: Vec<DataCenterId>,
     },
     /// The map is old, and old maps are not to be used.
     Stale,
@@ -133,6 +138,8 @@ pub struct DiscoverySettings {
     pub searches: usize,
     /// What to do while the control plane does not answer. Default: go on with what was known.
     pub on_stale: OnStale,
+    /// What to do about an actor that is found nowhere while some datacenter says nothing at all. Default: it comes to life at home.
+    pub on_silence: OnSilence,
 }
 
 impl Default for DiscoverySettings {
@@ -149,6 +156,7 @@ impl Default for DiscoverySettings {
             remembered: 10_000,
             searches: 10_000,
             on_stale: OnStale::Proceed,
+            on_silence: OnSilence::Proceed,
         }
     }
 }
@@ -160,5 +168,15 @@ pub enum OnStale {
     #[default]
     Proceed,
     /// Refuse.
+    Fail,
+}
+
+/// What to do about an actor that nobody has, as far as anybody has answered, while a datacenter says nothing at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnSilence {
+    /// It comes to life at home. If it lives in the silent datacenter, it lives in two.
+    #[default]
+    Proceed,
+    /// The call fails.
     Fail,
 }

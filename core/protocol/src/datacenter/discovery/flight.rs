@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::super::{DataCenterId, MapEntry};
-use super::events::{AskId, SeekerId};
+use super::events::{AskId, Discovered, SeekerId};
 use crate::identity::NodeAddress;
 use crate::time::Millis;
 
@@ -105,13 +105,20 @@ impl<K> Flight<K> {
         self.parties.iter().all(|party| party.stand != Stand::Waiting)
     }
 
-    /// The datacenters that have not said yes or no.
-    pub(super) fn silent(&self) -> Vec<DataCenterId> {
-        let silent = self.parties.iter().filter(|party| party.stand != Stand::No);
-        let mut all: Vec<DataCenterId> = silent.map(|party| party.datacenter.clone()).collect();
-        all.extend(self.skipped.iter().cloned());
-        all.sort();
-        all
+    /// What is to be told if it ends now, and nobody has said yes.
+    pub(super) fn conclusion<P>(&self) -> Discovered<P> {
+        let left = self.parties.iter().filter(|party| party.stand != Stand::No);
+        let (mute, others): (Vec<&Party>, Vec<&Party>) = left.partition(|party| party.unsettled == 0);
+        let id = |party: &Party| party.datacenter.clone();
+        let mut silent: Vec<DataCenterId> =
+            mute.into_iter().map(id).chain(self.skipped.iter().cloned()).collect();
+        let mut undecided: Vec<DataCenterId> = others.into_iter().map(id).collect();
+        if silent.is_empty() && undecided.is_empty() {
+            return Discovered::NotFound;
+        }
+        silent.sort();
+        undecided.sort();
+        Discovered::Unreachable { silent, undecided }
     }
 
     /// When it must be looked at next.

@@ -223,6 +223,11 @@ impl<K: Ord + Clone, P: Clone> Discovery<K, P> {
                 let pause = party.pause(self.settings.ask_again, self.settings.ask_again_most);
                 party.again = Some((now + pause, endpoint));
             }
+            FarAnswer::Refused => {
+                let pause = party.pause(self.settings.ask_again, self.settings.ask_again_most);
+                party.again.get_or_insert((now + pause, endpoint));
+                self.ask_next(now, id, place, out);
+            }
             FarAnswer::Failed => self.on_failed(now, id, place, out),
         }
     }
@@ -269,7 +274,7 @@ impl<K: Ord + Clone, P: Clone> Discovery<K, P> {
         }
         let late: Vec<SeekerId> =
             flight.seekers.iter().filter(|(_, until)| **until <= now).map(|(seeker, _)| *seeker).collect();
-        let silent = flight.silent();
+        let unreachable = flight.conclusion();
         if !late.is_empty() {
             let (until, silence) = (now + self.settings.breaker, self.settings.silence);
             let mute = flight.parties.iter().filter(|party| party.is_mute());
@@ -278,8 +283,7 @@ impl<K: Ord + Clone, P: Clone> Discovery<K, P> {
             }
         }
         for seeker in late {
-            let unreachable = Discovered::Unreachable { silent: silent.clone() };
-            out.push(DiscoveryAction::Tell(seeker, unreachable));
+            out.push(DiscoveryAction::Tell(seeker, unreachable.clone()));
             self.on_gave_up(now, seeker, out);
         }
         let Some(flight) = self.flights.get_mut(&id) else { return };
@@ -329,14 +333,11 @@ impl<K: Ord + Clone, P: Clone> Discovery<K, P> {
 
     fn conclude_if_over(&mut self, now: Millis, id: FlightId, out: &mut Actions<K, P>) {
         let Some(flight) = self.flights.get(&id).filter(|flight| flight.is_over()) else { return };
-        let silent = flight.silent();
-        if !silent.is_empty() {
-            return self.finish(now, id, &Discovered::Unreachable { silent }, out);
-        }
-        if !flight.parties.is_empty() {
+        let conclusion = flight.conclusion();
+        if matches!(conclusion, Discovered::NotFound) && !flight.parties.is_empty() {
             self.cache.learn(flight.key.clone(), None, now + self.settings.negative_life);
         }
-        self.finish(now, id, &Discovered::NotFound, out);
+        self.finish(now, id, &conclusion, out);
     }
 
     fn finish(&mut self, now: Millis, id: FlightId, outcome: &Discovered<P>, out: &mut Actions<K, P>) {

@@ -12,6 +12,7 @@ mod machine;
 mod trips;
 
 pub use events::{
-    AskId, Discovered, DiscoveryAction, DiscoveryEvent, DiscoverySettings, FarAnswer, OnStale, SeekerId,
+    AskId, Discovered, DiscoveryAction, DiscoveryEvent, DiscoverySettings, FarAnswer, OnSilence, OnStale,
+    SeekerId,
 };
 pub use machine::Discovery;

@@ -1,3 +1,4 @@
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::vec;
 
@@ -87,6 +88,14 @@ fn cancelled(actions: &[Action]) -> Vec<AskId> {
     actions.iter().filter_map(cancel).collect()
 }
 
+fn silent(name: &str) -> Discovered<u32> {
+    Discovered::Unreachable { silent: vec![id(name)], undecided: Vec::new() }
+}
+
+fn undecided(name: &str) -> Discovered<u32> {
+    Discovered::Unreachable { silent: Vec::new(), undecided: vec![id(name)] }
+}
+
 /// Proves: R401, R402, R403, R404, R455, C48
 #[test]
 fn one_endpoint_of_each_datacenter_is_asked_and_the_first_that_has_it_wins() {
@@ -121,7 +130,7 @@ fn not_found_is_what_all_have_said_and_unreachable_what_some_have_not() {
     bed.answer(11, asks[0].0, FarAnswer::No);
     bed.wake(200);
     let ended = bed.wake(5_010);
-    assert_eq!(told(&ended), [(2, Discovered::Unreachable { silent: vec![id("b")] })]);
+    assert_eq!(told(&ended), [(2, silent("b"))]);
     assert_eq!(cancelled(&ended).len(), 2, "the endpoint and its hedge");
 }
 
@@ -134,9 +143,9 @@ fn a_search_ends_after_five_seconds_and_a_seeker_never_waits_beyond_its_own_dead
     bed.seek(0, 1);
     bed.wake(100);
     assert_eq!(told(&bed.wake(299)), []);
-    assert_eq!(told(&bed.wake(300)), [(1, Discovered::Unreachable { silent: vec![id("a")] })]);
+    assert_eq!(told(&bed.wake(300)), [(1, silent("a"))]);
     assert_eq!(told(&bed.wake(4_999)), [], "the other seeker has more time");
-    assert_eq!(told(&bed.wake(5_000)), [(2, Discovered::Unreachable { silent: vec![id("a")] })]);
+    assert_eq!(told(&bed.wake(5_000)), [(2, silent("a"))]);
 }
 
 #[test]
@@ -174,7 +183,7 @@ fn an_endpoint_that_fails_is_followed_by_the_next_and_the_last_failure_makes_the
         assert_eq!(asks.len(), 1);
     }
     let ended = bed.answer(2, asks[0].0, FarAnswer::Failed);
-    assert_eq!(told(&ended), [(1, Discovered::Unreachable { silent: vec![id("a")] })]);
+    assert_eq!(told(&ended), [(1, silent("a"))]);
 }
 
 #[test]
@@ -186,11 +195,7 @@ fn a_silent_datacenter_is_left_alone_for_five_seconds_and_then_asked_by_one_sear
     let asks = asked(&bed.seek(5_001, 2));
     assert_eq!(asks.iter().map(|(_, dc)| dc.as_str()).collect::<Vec<_>>(), ["b"], "a is skipped");
     let ended = bed.answer(5_002, asks[0].0, FarAnswer::No);
-    assert_eq!(
-        told(&ended),
-        [(2, Discovered::Unreachable { silent: vec![id("a")] })],
-        "and nobody waits for it"
-    );
+    assert_eq!(told(&ended), [(2, silent("a"))], "and nobody waits for it");
     let probing = asked(&bed.seek(10_000, 3));
     assert_eq!(probing.len(), 2);
     assert_eq!(asked(&bed.seek(10_001, 4)).len(), 1, "one search finds out for all");
@@ -203,7 +208,7 @@ fn whoever_was_silent_until_the_time_of_a_seeker_ran_out_is_left_alone_too() {
     let mut bed = Bed::new(&["a", "b"]);
     let asks = asked(&bed.seek_until(0, 1, Millis(2_500)));
     bed.answer(1, asks[0].0, FarAnswer::No);
-    assert_eq!(told(&bed.wake(2_500)), [(1, Discovered::Unreachable { silent: vec![id("b")] })]);
+    assert_eq!(told(&bed.wake(2_500)), [(1, silent("b"))]);
     assert_eq!(asked(&bed.seek(2_501, 2)).len(), 1, "b is skipped");
     let mut bed = Bed::new(&["a"]);
     bed.seek_until(0, 1, Millis(500));
@@ -243,7 +248,7 @@ fn whoever_cannot_say_until_the_end_has_not_said_no_and_is_asked_by_the_next_sea
         let actions = bed.wake(now);
         asks.extend(asked(&actions));
         if now >= 5_000 {
-            assert_eq!(told(&actions), [(1, Discovered::Unreachable { silent: vec![id("a")] })]);
+            assert_eq!(told(&actions), [(1, undecided("a"))]);
         }
     }
     assert!((10..40).contains(&questions), "not in a hurry: {questions}");
@@ -261,6 +266,36 @@ fn an_endpoint_that_fails_does_not_end_the_wait_for_one_that_cannot_say_yet() {
     let again = asked(&bed.wake(119));
     let done = bed.answer(120, again[0].0, FarAnswer::No);
     assert_eq!(told(&done), [(1, Discovered::NotFound)]);
+}
+
+#[test]
+fn an_endpoint_that_refuses_is_followed_by_the_next_and_asked_again() {
+    let mut bed = Bed::new(&["a"]);
+    let first = asked(&bed.seek(0, 1));
+    let second = bed.answer(10, first[0].0, FarAnswer::Refused);
+    assert_eq!((told(&second), asked(&second).len()), (vec![], 1), "another endpoint may know");
+    let done = bed.answer(12, asked(&second)[0].0, FarAnswer::No);
+    assert_eq!(told(&done), [(1, Discovered::NotFound)], "and what it says counts");
+    let first = asked(&bed.seek(2_000, 2));
+    let second = asked(&bed.answer(2_001, first[0].0, FarAnswer::Refused));
+    let third = asked(&bed.answer(2_002, second[0].0, FarAnswer::Failed));
+    assert_eq!(told(&bed.answer(2_003, third[0].0, FarAnswer::Failed)), [], "the first one has answered");
+    let again = asked(&bed.wake(2_021));
+    assert_eq!(again.len(), 1, "so it is asked again");
+    let done = bed.answer(2_022, again[0].0, FarAnswer::Yes(4));
+    assert_eq!(told(&done), [(2, Discovered::Found { datacenter: id("a"), place: 4 })]);
+}
+
+#[test]
+fn whoever_refuses_until_the_end_has_not_said_no_and_is_told_apart_from_the_silent() {
+    let mut bed = Bed::new(&["a", "b"]);
+    let asks = asked(&bed.seek_until(0, 1, Millis(2_000)));
+    bed.answer(1, asks[0].0, FarAnswer::Refused);
+    let ended = bed.wake(2_000);
+    let both = Discovered::Unreachable { silent: vec![id("b")], undecided: vec![id("a")] };
+    assert_eq!(told(&ended), [(1, both)]);
+    let next = asked(&bed.seek(2_001, 2));
+    assert_eq!(next.iter().map(|(_, dc)| dc.as_str()).collect::<Vec<_>>(), ["a"], "who answers is asked");
 }
 
 #[test]
@@ -331,11 +366,52 @@ fn searches_and_memories_are_bounded() {
 }
 
 proptest! {
+    /// Absence is concluded from what everybody has said, and from nothing else.
+    #[test]
+    fn not_found_is_told_only_if_the_last_word_of_every_datacenter_was_no(
+        steps in proptest::collection::vec((0_u8..6, 0_usize..6, 0_u64..400), 1..60),
+        until in 100_u64..6_000,
+    ) {
+        let mut bed = Bed::new(&["a", "b", "c"]);
+        let mut open = asked(&bed.seek_until(0, 1, Millis(until)));
+        let mut said: BTreeSet<DataCenterId> = BTreeSet::new();
+        let mut now = 0;
+        let mut outcomes = Vec::new();
+        for (step, which, later) in steps {
+            now += later;
+            let actions = if step == 0 || open.is_empty() {
+                bed.wake(now)
+            } else {
+                let (ask, datacenter) = open.remove(which % open.len());
+                let answers = [FarAnswer::No, FarAnswer::No, FarAnswer::Failed, FarAnswer::Refused, FarAnswer::Unsettled];
+                let answer = answers[usize::from(step) - 1].clone();
+                if answer == FarAnswer::No {
+                    said.insert(datacenter);
+                }
+                bed.answer(now, ask, answer)
+            };
+            let gone = cancelled(&actions);
+            open.extend(asked(&actions));
+            open.retain(|(ask, _)| !gone.contains(ask));
+            outcomes.extend(told(&actions));
+        }
+        outcomes.extend(told(&bed.wake(now + 6_000)));
+        prop_assert_eq!(outcomes.len(), 1);
+        match &outcomes[0].1 {
+            Discovered::NotFound => prop_assert_eq!(said.len(), 3),
+            Discovered::Unreachable { silent, undecided } => {
+                prop_assert_eq!(silent.len() + undecided.len() + said.len(), 3);
+                prop_assert!(silent.iter().chain(undecided).all(|id| !said.contains(id)));
+            }
+            other => prop_assert!(false, "{}", format!("{other:?}")),
+        }
+    }
+
     /// Whatever the others do and whenever they answer: each seeker is told once, by its deadline or that of its search, and
     /// at the end nothing is asked any more.
     #[test]
     fn every_seeker_is_told_once_and_nothing_is_left_asked(
-        steps in proptest::collection::vec((0_u8..6, 0_u8..3, 0_usize..6, 0_u64..400), 1..80),
+        steps in proptest::collection::vec((0_u8..7, 0_u8..3, 0_usize..6, 0_u64..400), 1..80),
     ) {
         let mut bed = Bed::new(&["a", "b", "c"]);
         let mut open: Vec<AskId> = Vec::new();
@@ -352,7 +428,7 @@ proptest! {
                 _ if open.is_empty() => continue,
                 _ => {
                     let ask = open.remove(which % open.len());
-                    let answer = [FarAnswer::Yes(1), FarAnswer::No, FarAnswer::Failed, FarAnswer::Unsettled]
+                    let answer = [FarAnswer::Yes(1), FarAnswer::No, FarAnswer::Failed, FarAnswer::Unsettled, FarAnswer::Refused]
                         [usize::from(step) - 2]
                         .clone();
                     bed.answer(now, ask, answer)
