@@ -39,14 +39,15 @@ pub(super) async fn locate(
     match node.kinds().get(kind as usize).map(|kind| kind.reach()) {
         Some(Reach::Discover) => discover(node, kind, target, until).await,
         Some(Reach::Home(policy)) => {
-            let home = home_of(node, &**policy, target)?;
+            let home = home_of(node, &**policy, target.hash)?;
             settle(node, kind, target, home, until).await
         }
         Some(Reach::Local) | None => Ok(Located::Home),
     }
 }
 
-/// At home first; then wherever it is active; else at home again, never abroad.
+/// At home first; then wherever it is active; else at home again, never abroad, and not as long as it cannot be read at home
+/// whether it was placed elsewhere.
 async fn discover(
     node: &Arc<NodeShared>,
     kind: u32,
@@ -57,25 +58,26 @@ async fn discover(
     let question = WhereIs { subject, place: false, live: true, relayed: false };
     let limit = until.since(node.env().now());
     let here = within(node.env(), limit, where_is(node, &question)).await;
-    match here.unwrap_or(Err(CallError::Timeout { started: false })) {
+    let at_home = match here.unwrap_or(Err(CallError::Timeout { started: false })) {
         Ok(Whereabouts::Shard(place)) if place.residence.is_here() => return Ok(Located::Home),
         Ok(Whereabouts::Shard(ShardPlace { home: Some(home), .. })) => {
             return settle(node, kind, target, home, until).await;
         }
         // Whether or not it is on its way here: if nobody else has it, home is the place.
-        Ok(_) => {}
-        // The search goes on; if nobody has it, the way at home will show what is wrong there.
+        Ok(_) => Ok(Located::Home),
+        // The search goes on; if nobody is found, it may have been placed with somebody who is silent.
         Err(error) => {
-            tracing::debug!(actor = %target.id, %error, "its own datacenter cannot say where it is")
+            tracing::debug!(actor = %target.id, %error, "its own datacenter cannot say where it is");
+            Err(error)
         }
-    }
+    };
     match search(node, Sought::Actor(target.id.clone()), until).await? {
         Discovered::Found { datacenter, place: FarPlace::Shard(place) } => {
             Ok(abroad(node, kind, &datacenter, &place).await)
         }
         Discovered::Stale => Err(unreachable("the map of datacenters is out of date")),
         Discovered::Full => Err(unreachable("too many searches are under way")),
-        Discovered::Found { .. } | Discovered::NotFound | Discovered::Unreachable { .. } => Ok(Located::Home),
+        Discovered::Found { .. } | Discovered::NotFound | Discovered::Unreachable { .. } => at_home,
     }
 }
 
@@ -117,15 +119,15 @@ async fn abroad(node: &Arc<NodeShared>, kind: u32, datacenter: &DataCenterId, pl
     Located::Abroad { shard, hint }
 }
 
-/// The datacenter that a policy names for an actor, among those that are active, our own included.
-fn home_of(
+/// The datacenter that a policy names for the actor with this hash, among those that are active, our own included.
+pub(super) fn home_of(
     node: &NodeShared,
     policy: &dyn ChooseDataCenter,
-    target: &Target,
+    actor: u64,
 ) -> Result<DataCenterId, CallError> {
     let map = node.datacenters().newest();
     let active = map.entries.iter().filter(|entry| entry.standing == DataCenterState::Active);
     let active: Vec<&MapEntry> = active.collect();
-    let order = in_order(policy, (target.hash, 0), &map, &active, |id| node.round_trip(id));
+    let order = in_order(policy, (actor, 0), &map, &active, |id| node.round_trip(id));
     order.first().map(|entry| entry.id().clone()).ok_or_else(|| unreachable("none is active"))
 }
