@@ -134,7 +134,7 @@ fn kinds_that_no_other_datacenter_finds_reach_no_further_than_their_own() {
             let text = format!("[actors.kinds.Cart]\ndivided = '{divided}'\nreach = '{reach}'\n");
             let said = said_about(&format!("{divided}-{reach}"), &text);
             let expected = format!(
-                "archipelago.toml:1: actors.kinds: kind Cart is divided into {words}, which no other datacenter finds: \
+                "archipelago.toml:3: actors.kinds: kind Cart is divided into {words}, which no other datacenter finds: \
                  actors.kinds.Cart.reach can only be \"local\""
             );
             assert!(said.starts_with(&expected), "{said}");
