@@ -107,7 +107,7 @@ async fn start(settings: &Settings) -> Node {
 async fn until_all_are_active(node: &Node, names: &[&str]) {
     let until = Instant::now() + LIMIT;
     let active = |name: &&str| {
-        let id = DataCenterId::new(*name).expect("a plain name is an id");
+        let id = DataCenterId::new(name).expect("a plain name is an id");
         node.datacenters().get(&id).is_some_and(|entry| entry.standing == DataCenterState::Active)
     };
     while !names.iter().all(active) {
