@@ -11,6 +11,7 @@ use super::backend::{BackendKind, Presence};
 use super::control_plane::ControlPlaneKind;
 use super::lanes::{SMALLEST_FRAME, STREAM_WINDOWS};
 use super::placement::Divided;
+use super::reach::Reach;
 use super::settings::{KindSettings, Settings};
 use super::size::Size;
 use super::transport::TransportKind;
@@ -164,6 +165,17 @@ pub enum Conflict {
         /// The kind.
         kind: String,
     },
+    /// Single actors and those of ranges are found in their own datacenter alone.
+    #[error(
+        "kind {kind} is divided into {divided}, which no other datacenter finds: \
+         actors.kinds.{kind}.reach can only be \"local\""
+    )]
+    ReachNotLocal {
+        /// The kind.
+        kind: String,
+        /// What it is divided into.
+        divided: Divided,
+    },
     /// Ordinary messages would not fit into a frame.
     #[error("a frame of {frame} is too small: at least {SMALLEST_FRAME} is needed")]
     FrameTooSmall {
@@ -202,6 +214,7 @@ impl Conflict {
             Self::in_kinds(settings),
         ];
         let more = Self::in_control_plane(settings).into_iter().chain(Self::embedded_only(settings));
+        let more = more.chain(Self::in_reach(settings));
         let more = more.chain(Self::without_transport(settings)).chain(Self::in_client(settings));
         rules.into_iter().flatten().chain(more).collect()
     }
@@ -228,7 +241,7 @@ impl Conflict {
             Self::AdvertiseNeeded { .. } => vec!["transport.bind"],
             Self::NeedsTransport { key } | Self::NotForClients { key } => vec![*key],
             Self::ServeAndJoin => vec!["backend.embedded.join"],
-            Self::SinglesHaveNoShards { .. } => vec!["actors.kinds"],
+            Self::SinglesHaveNoShards { .. } | Self::ReachNotLocal { .. } => vec!["actors.kinds"],
             Self::FrameTooSmall { .. } => vec!["lanes.frame"],
             Self::StreamWindow { .. } => vec!["lanes.stream_window"],
             Self::LargestBelowFrame { .. } => vec!["lanes.largest", "lanes.frame"],
@@ -314,6 +327,17 @@ impl Conflict {
         let both = |own: &KindSettings| unsharded(own) && own.shards.is_some();
         let (kind, _) = settings.actors.kinds.iter().find(|(_, own)| both(own))?;
         Some(Self::SinglesHaveNoShards { kind: kind.clone() })
+    }
+
+    /// What a kind has if nothing is said about its reach is no wish, so it is not refused.
+    fn in_reach(settings: &Settings) -> Vec<Self> {
+        let by_home = settings.actors.reach == Some(Reach::Home);
+        let broken = settings.actors.kinds.iter().filter_map(|(kind, own)| {
+            let divided = own.divided.filter(|divided| *divided != Divided::Shards)?;
+            let abroad = own.reach.map_or(by_home, |reach| reach != Reach::Local);
+            abroad.then(|| Self::ReachNotLocal { kind: kind.clone(), divided })
+        });
+        broken.collect()
     }
 
     fn in_client(settings: &Settings) -> Vec<Self> {

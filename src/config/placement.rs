@@ -1,5 +1,6 @@
 //! How kinds are divided, and what is remembered about where single actors live.
 
+use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -22,6 +23,16 @@ pub enum Divided {
     Actors,
     /// Ranges of keys, which can be divided and merged while they are used.
     Ranges,
+}
+
+impl fmt::Display for Divided {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Shards => "shards",
+            Self::Actors => "actors with records of their own",
+            Self::Ranges => "ranges of keys",
+        })
+    }
 }
 
 /// `[actors.cache]`: what a node remembers about the places of actors that have records of their own.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archipelago::datacenter::{
-    ControlPlane, DataCenterId, DataCenterInfo, DataCenterMap, DataCenterState, Epoch, MapEntry,
+    ControlPlane, DataCenterId, DataCenterInfo, DataCenterMap, DataCenterState, Epoch, HomeByKey, MapEntry,
+    Reach,
 };
 use archipelago::embedded::{EmbeddedStore, control_plane};
 use archipelago::prelude::*;
+use archipelago::{Builder, Error, PlaceError, StartError};
 
 #[remote(u32)]
 struct Add(u32);
@@ -77,6 +79,10 @@ async fn calls_between_datacenters_go_over_quic() {
 
 /// A node whose control plane is this object.
 async fn registered(name: &str, certificates: &str, plane: &Arc<dyn ControlPlane>) -> Node {
+    settings(name, certificates, plane).start().await.expect("a node on loopback starts")
+}
+
+fn settings(name: &str, certificates: &str, plane: &Arc<dyn ControlPlane>) -> Builder {
     Node::builder()
         .set("transport.kind", "quic")
         .set("transport.development", certificates)
@@ -87,9 +93,89 @@ async fn registered(name: &str, certificates: &str, plane: &Arc<dyn ControlPlane
         .set("node.data_arbiters", "1")
         .control_plane(Arc::clone(plane))
         .actor::<Sum>()
-        .start()
-        .await
-        .expect("a node on loopback starts")
+}
+
+/// Proves: C55
+#[actix::test]
+async fn kinds_that_no_other_datacenter_finds_are_told_so_when_the_node_starts() {
+    for divided in ["actors", "ranges"] {
+        let wide = [Reach::Discover, Reach::Home(Arc::new(HomeByKey))];
+        for reach in wide {
+            let node =
+                Node::builder().set("actors.kinds.Sum.divided", divided).actor::<Sum>().reach::<Sum>(reach);
+            let refused = node.start().await.map(|_| ()).unwrap_err();
+            let why = match &refused {
+                Error::Start(StartError::ReachNotLocal { kind, .. }) => kind.as_str(),
+                other => panic!("{other}"),
+            };
+            assert_eq!(why, "Sum");
+        }
+        let node = Node::builder()
+            .set("actors.kinds.Sum.divided", divided)
+            .actor::<Sum>()
+            .reach::<Sum>(Reach::Local);
+        node.start().await.expect("it is local").stop().await.expect("it stops");
+    }
+}
+
+/// What would be written about the home of such an actor would hold for nobody.
+///
+/// Proves: C55
+#[actix::test]
+async fn an_actor_of_a_local_kind_is_placed_at_home_alone() {
+    let certificates = Path::new(env!("CARGO_TARGET_TMPDIR")).join("local_kind");
+    let certificates = certificates.to_str().expect("the directory of tests is plain text");
+    let plane = control_plane(Arc::new(EmbeddedStore::default()), Duration::from_secs(30));
+    let local = |builder: Builder| builder.reach::<Sum>(Reach::Local);
+    let east =
+        local(settings("east", certificates, &plane)).start().await.expect("a node on loopback starts");
+    let west =
+        local(settings("west", certificates, &plane)).start().await.expect("a node on loopback starts");
+    until_active(&east, "east").await;
+    until_active(&east, "west").await;
+    let refused = east.spawn_in("west", Sum::KIND, "a").await.unwrap_err();
+    assert!(matches!(&refused, PlaceError::NeverAbroad { kind } if kind == "Sum"), "{refused}");
+    let placed = east.spawn_in("east", Sum::KIND, "a").await.expect("home is home");
+    assert_eq!(placed.datacenter, id("east"));
+    assert_eq!(east.actor::<Sum>("a").send(Add(1)).await, Ok(1));
+    assert_eq!(west.actor::<Sum>("a").send(Add(1)).await, Ok(1), "each datacenter has its own");
+    east.stop().await.expect("it stops");
+    west.stop().await.expect("it stops");
+}
+
+/// Messages go where the key says, whatever else is written about a home.
+///
+/// Proves: C55
+#[actix::test]
+async fn an_actor_whose_key_says_its_home_is_placed_nowhere_else() {
+    let certificates = Path::new(env!("CARGO_TARGET_TMPDIR")).join("home_kind");
+    let certificates = certificates.to_str().expect("the directory of tests is plain text");
+    let plane = control_plane(Arc::new(EmbeddedStore::default()), Duration::from_secs(30));
+    let by_key = |name| settings(name, certificates, &plane).reach::<Sum>(Reach::Home(Arc::new(HomeByKey)));
+    let east = by_key("east").start().await.expect("a node on loopback starts");
+    let west = by_key("west").start().await.expect("a node on loopback starts");
+    for (node, name) in [(&east, "west"), (&west, "east"), (&east, "east"), (&west, "west")] {
+        until_active(node, name).await;
+    }
+    let (mut taken, mut refused) = (0, 0);
+    for key in (0..16).map(|n| n.to_string()) {
+        match east.spawn_in("west", Sum::KIND, &key).await {
+            Ok(placed) => {
+                assert_eq!(placed.datacenter, id("west"));
+                taken += 1;
+            }
+            Err(PlaceError::HomedElsewhere { datacenter }) => {
+                assert_eq!(datacenter, id("east"));
+                refused += 1;
+            }
+            Err(other) => panic!("{other}"),
+        }
+        assert_eq!(east.actor::<Sum>(&key).send(Add(1)).await, Ok(1));
+        assert_eq!(west.actor::<Sum>(&key).send(Add(1)).await, Ok(2), "{key} lives once");
+    }
+    assert!(taken > 0 && refused > 0, "{taken} taken, {refused} refused");
+    east.stop().await.expect("it stops");
+    west.stop().await.expect("it stops");
 }
 
 async fn until_active(node: &Node, name: &str) {

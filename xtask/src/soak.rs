@@ -47,12 +47,13 @@ fn faults(workspace: &Workspace, fault: &str, repeat: u32) -> Outcome {
     let mut workspace = workspace.clone();
     workspace.set("ARCHIPELAGO_TEST_SOAK", repeat.to_string());
     let words = ["test", "--workspace", test::FEATURES, "--no-fail-fast", "--test", fault];
-    let words = [&words[..], &TALKING, &["--test-threads", "1"]].concat();
+    let words = [&words[..], &TALKING, &["--include-ignored", "--test-threads", "1"]].concat();
     workspace.cargo_keeping(&words, is_figure_or_result)
 }
 
 /// The tests that do so, by their programs.
-const FAULTS: [&str; 6] = ["failover", "outage", "partition", "busy", "datacenters", "clocks"];
+const FAULTS: [&str; 9] =
+    ["failover", "outage", "partition", "busy", "datacenters", "clocks", "severed", "in_turn", "no_store"];
 
 fn is_figure_or_result(line: &str) -> bool {
     line.starts_with("figure ") || counts_tests(line)
@@ -218,7 +219,14 @@ mod tests {
     fn soak_holds_every_workload_every_fault_and_every_round() {
         let steps = steps(Options { seeds: 1, repeat: 2 });
         let names: Vec<&str> = steps.iter().map(Step::name).collect();
-        for name in ["simulation: handoff", "mutants", "large models", "faults: clocks", "tests, round 2"] {
+        for name in [
+            "simulation: handoff",
+            "mutants",
+            "large models",
+            "faults: clocks",
+            "faults: in_turn",
+            "tests, round 2",
+        ] {
             assert!(names.contains(&name), "{name}: {names:?}");
         }
     }

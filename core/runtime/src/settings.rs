@@ -175,6 +175,14 @@ impl NodeSettings {
         self.reach_by_kind.get(kind).unwrap_or(&self.reach)
     }
 
+    /// Whether `kind` was asked to live in other datacenters, too: what it has if nothing is said is no wish.
+    pub(crate) fn wants_abroad(&self, kind: &str) -> bool {
+        match self.reach_by_kind.get(kind) {
+            Some(own) => !matches!(own, Reach::Local),
+            None => matches!(self.reach, Reach::Home(_)),
+        }
+    }
+
     /// The idle time of `kind`.
     pub fn idle_after(&self, kind: &str) -> Millis {
         self.idle_after_by_kind.get(kind).copied().unwrap_or(self.idle_after)

@@ -128,6 +128,36 @@ fn serving_and_joining_at_once_is_refused() {
 }
 
 #[test]
+fn kinds_that_no_other_datacenter_finds_reach_no_further_than_their_own() {
+    for (divided, words) in [("actors", "actors with records of their own"), ("ranges", "ranges of keys")] {
+        for reach in ["discover", "home"] {
+            let text = format!("[actors.kinds.Cart]\ndivided = '{divided}'\nreach = '{reach}'\n");
+            let said = said_about(&format!("{divided}-{reach}"), &text);
+            let expected = format!(
+                "archipelago.toml:3: actors.kinds: kind Cart is divided into {words}, which no other datacenter finds: \
+                 actors.kinds.Cart.reach can only be \"local\""
+            );
+            assert!(said.starts_with(&expected), "{said}");
+        }
+        let by_default = format!("[actors]\nreach = 'home'\n[actors.kinds.Cart]\ndivided = '{divided}'\n");
+        let broken = broken_by(&format!("{divided}-by-default"), &by_default);
+        assert!(
+            matches!(&broken[..], [Conflict::ReachNotLocal { kind, .. }] if kind == "Cart"),
+            "{broken:?}"
+        );
+        for sound in [
+            format!("{by_default}reach = 'local'\n"),
+            format!("[actors]\nreach = 'discover'\n[actors.kinds.Cart]\ndivided = '{divided}'\n"),
+            format!("[actors.kinds.Cart]\ndivided = '{divided}'\n"),
+            "[actors.kinds.Cart]\ndivided = 'shards'\nreach = 'home'\n".to_owned(),
+        ] {
+            let directory = Directory::new(&format!("{divided}-sound")).with("archipelago.toml", &sound);
+            directory.loader().load().unwrap_or_else(|error| panic!("{sound}: {error}"));
+        }
+    }
+}
+
+#[test]
 fn frames_that_are_too_small_or_larger_than_the_largest_message_are_refused() {
     assert_eq!(
         said_about("frame", "[lanes]\nframe = '4095 B'\n"),

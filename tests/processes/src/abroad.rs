@@ -49,12 +49,12 @@ impl MemberProcess {
     ///
     /// # Errors
     ///
-    /// Why the visit failed, in its words.
+    /// Why the visit failed.
     ///
     /// # Panics
     ///
     /// If it has gone.
-    pub fn visit(&mut self, account: u64) -> Result<Heard, String> {
+    pub fn visit(&mut self, account: u64) -> Result<Heard, CallError> {
         self.asked(&format!("visit {account}"))
     }
 
@@ -80,7 +80,7 @@ impl MemberProcess {
         self.asked("report")
     }
 
-    fn asked<T: DeserializeOwned>(&mut self, order: &str) -> T {
+    pub(crate) fn asked<T: DeserializeOwned>(&mut self, order: &str) -> T {
         self.tell(order);
         let line = self.next_word();
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("to {order:?} the member said {line:?}"))
@@ -107,18 +107,17 @@ pub(crate) async fn obey(node: &Node, order: &str, rest: &str) -> bool {
     true
 }
 
-async fn visit(node: &Node, account: &str) -> Result<Heard, String> {
+async fn visit(node: &Node, account: &str) -> Result<Heard, CallError> {
     let began = Instant::now();
     let soon = CallOptions::new().timeout(VISIT_LIMIT);
     let visited = node.actor::<Account>(account).send_with(Visit, soon).await;
     let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-    visited
-        .map(|visited| Heard { node: visited.node, visits: visited.visits, micros })
-        .map_err(|error| error.to_string())
+    visited.map(|visited| Heard { node: visited.node, visits: visited.visits, micros })
 }
 
-fn answer(what: &impl Serialize) {
+pub(crate) fn answer(what: &impl Serialize) {
     say(&serde_json::to_string(what).expect("an answer can be written"));
 }
 
-const VISIT_LIMIT: Duration = Duration::from_secs(3);
+/// How long a visit may take.
+pub const VISIT_LIMIT: Duration = Duration::from_secs(3);

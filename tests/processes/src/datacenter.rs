@@ -19,6 +19,8 @@ pub struct DataCenter {
     pub name: &'static str,
     /// Its nodes that run.
     pub nodes: Vec<MemberProcess>,
+    /// How many more nodes it has, outside of these processes, that never lead.
+    pub others: usize,
     program: String,
     settings: Settings,
     environment: Settings,
@@ -27,6 +29,15 @@ pub struct DataCenter {
 
 /// What nodes are told so that they are one datacenter, whose directory is in `directory` and whose registry in `registry`.
 pub fn settings_of(name: &str, directory: &Store, registry: &Store) -> Settings {
+    let scale = Scale { long: false, ..Scale::of_this_run() };
+    let mut settings = directory.settings_apart(name, scale);
+    settings.extend(registry.registry_settings());
+    settings.extend(plain_settings(name));
+    settings
+}
+
+/// What nodes of a datacenter are told, wherever its directory and its registry are.
+pub fn plain_settings(name: &str) -> Settings {
     let own = [
         ("namespace", "shop"),
         ("membership.leader", "oldest"),
@@ -37,12 +48,7 @@ pub fn settings_of(name: &str, directory: &Store, registry: &Store) -> Settings 
         ("datacenter.max_staleness", "4s"),
         ("control_plane.lease_ttl", "6s"),
     ];
-    let own = own.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let scale = Scale { long: false, ..Scale::of_this_run() };
-    let mut settings = directory.settings_apart(name, scale);
-    settings.extend(registry.registry_settings());
-    settings.extend(own);
-    settings
+    own.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec()
 }
 
 impl DataCenter {
@@ -70,7 +76,8 @@ impl DataCenter {
         let folder = tempfile::Builder::new().prefix("archipelago-test-").tempdir();
         let folder = folder.expect("the temporary folder can be written");
         let (program, settings, environment) = (program.to_owned(), settings.clone(), environment.clone());
-        let mut datacenter = Self { name, nodes: Vec::new(), program, settings, environment, folder };
+        let mut datacenter =
+            Self { name, nodes: Vec::new(), others: 0, program, settings, environment, folder };
         datacenter.add();
         until("the first node speaks for its datacenter", Duration::from_secs(30), || {
             datacenter.sees(name, DataCenterState::Active)
@@ -86,15 +93,26 @@ impl DataCenter {
     ///
     /// If it does not serve.
     pub fn add(&mut self) {
+        self.add_with(&Settings::new());
+    }
+
+    /// Starts one more node, with settings of its own besides those of all.
+    ///
+    /// # Panics
+    ///
+    /// If it does not serve.
+    pub fn add_with(&mut self, own: &Settings) {
+        let settings = [&self.settings[..], own].concat();
         let folder = self.folder.path();
-        let node = MemberProcess::start_in(&self.environment, &self.program, &self.settings, folder);
+        let node = MemberProcess::start_in(&self.environment, &self.program, &settings, folder);
         self.nodes.push(node);
     }
 
     /// Whether its nodes that run see each other and nobody else, and one of them leads.
     pub fn is_whole(&mut self) -> bool {
         let ids: Vec<_> = self.nodes.iter_mut().map(MemberProcess::present_id).collect();
-        self.all(|report| report.members == ids.len() && report.leader.is_some_and(|one| ids.contains(&one)))
+        let count = ids.len() + self.others;
+        self.all(|report| report.members == count && report.leader.is_some_and(|one| ids.contains(&one)))
     }
 
     /// Whether this holds of all its nodes.

@@ -14,6 +14,7 @@ mod account;
 mod actors;
 mod allocations;
 mod bell;
+mod callers;
 mod clocks;
 mod datacenter;
 mod desk;
@@ -33,16 +34,17 @@ mod store;
 mod stranger;
 mod vault;
 
-pub use abroad::{Heard, Report};
+pub use abroad::{Heard, Report, VISIT_LIMIT};
 pub use account::{Account, Post, State, Stated, Visit, Visited};
 
 pub use actors::{
     Allocated, Echo, Forward, Left, LongNote, Mirror, Note, Notes, Ping, Scribe, Secret, Sleep,
 };
 pub use allocations::{ALLOCATOR, CountingAllocator, allocated};
-pub use bell::{Bell, Obstruct, Ring};
+pub use bell::{Bell, Obstruct, Ring, RingCount};
+pub use callers::{Callers, Island, home_of};
 pub use clocks::WrongClocks;
-pub use datacenter::{DataCenter, LEASE, settings_of, until};
+pub use datacenter::{DataCenter, LEASE, plain_settings, settings_of, until};
 pub use desk::{Block, Circle, Circler, Clerk, Desk, GoRound, Panic, PassOn};
 pub use events::event;
 pub use fleet::Fleet;

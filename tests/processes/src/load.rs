@@ -45,6 +45,11 @@ pub struct Book {
 impl Load {
     /// Sends the callers to work through `node`.
     pub fn begin(node: &Node, calls: Calls) -> Self {
+        Self::begin_beside(0, node, calls)
+    }
+
+    /// The same, beside so many other loads on the same accounts: each account tells all these callers apart.
+    pub fn begin_beside(others: u8, node: &Node, calls: Calls) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let send = |number| {
             // Later than all numbers of an earlier load: an account posts what is new to it.
@@ -52,7 +57,8 @@ impl Load {
             let caller = Caller { node: node.clone(), number, calls, first, book: Book::default() };
             actix::spawn(caller.work(Arc::clone(&over)))
         };
-        Self { callers: (0..CALLERS).map(send).collect(), over }
+        let first = others * CALLERS;
+        Self { callers: (first..first + CALLERS).map(send).collect(), over }
     }
 
     /// Calls them back.
@@ -67,11 +73,18 @@ impl Load {
             let book = actix::clock::timeout(LONGEST_POST * 2, caller).await.expect("a caller comes back");
             let book = book.expect("no caller saw anything wrong");
             assert!(book.ledger.acknowledged() > 10 && book.transfers > 0, "there was load: {book:?}");
-            all.ledger.add(&book.ledger);
-            all.transfers += book.transfers;
-            all.slowest = all.slowest.max(book.slowest);
+            all.add(&book);
         }
         all
+    }
+}
+
+impl Book {
+    /// Adds what others know.
+    pub fn add(&mut self, other: &Self) {
+        self.ledger.add(&other.ledger);
+        self.transfers += other.transfers;
+        self.slowest = self.slowest.max(other.slowest);
     }
 }
 
@@ -85,7 +98,8 @@ struct Caller {
 
 impl Caller {
     async fn work(mut self, over: Arc<AtomicBool>) -> Book {
-        let own: Vec<usize> = (usize::from(self.number)..ACCOUNTS).step_by(usize::from(CALLERS)).collect();
+        let first = usize::from(self.number % CALLERS);
+        let own: Vec<usize> = (first..ACCOUNTS).step_by(usize::from(CALLERS)).collect();
         let mut seen = vec![(Generation::new(0), 0); own.len()];
         while !over.load(Ordering::Relaxed) {
             for (account, seen) in own.iter().zip(&mut seen) {
@@ -100,7 +114,7 @@ impl Caller {
         self.book
     }
 
-    /// Nobody else visits this account: of what was acknowledged nothing is lost, and generations do not fall.
+    /// This caller visits the account once at a time: of what was acknowledged nothing is lost, and generations do not fall.
     async fn visit(&mut self, account: usize, seen: &mut (Generation, u64)) {
         self.book.ledger.attempt(account);
         let began = Instant::now();

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::abroad;
 use crate::account::Account;
-use crate::bell::{Bell, Rings, ring_steadily};
+use crate::bell::{Bell, RingCount, Rings, ring_steadily};
 use crate::journal;
 
 /// Keys of the configuration and their values.
@@ -124,16 +124,13 @@ impl MemberProcess {
         self.tell(&format!("ring {rate}"));
     }
 
-    /// How many of its rings were answered, and how many failed.
+    /// What became of its rings so far.
     ///
     /// # Panics
     ///
     /// If it does not say.
-    pub fn rings(&mut self) -> (u64, u64) {
-        self.tell("rings");
-        let line = next_line(&mut self.words);
-        let numbers = line.split_once(' ').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-        numbers.unwrap_or_else(|| panic!("the member said {line:?}"))
+    pub fn rings(&mut self) -> RingCount {
+        self.asked("rings")
     }
 
     /// The next thing that it says.
@@ -219,7 +216,7 @@ async fn obey(node: &Node, mut orders: tokio::sync::mpsc::Receiver<String>) {
                 let rate = rate.parse().expect("a rate is a number");
                 actix::spawn(ring_steadily(node.clone(), rate, Arc::clone(&rings)));
             }
-            ("rings", _) => say(&rings.said()),
+            ("rings", _) => abroad::answer(&rings.count()),
             ("leave", _) => return say(&format!("{:?}", node.stop().await)),
             (order, rest) => {
                 if !abroad::obey(node, order, rest).await {

@@ -13,16 +13,32 @@ use archipelago_protocol::identity::{NodeAddress, NodeId};
 
 const MEMBER: &str = env!("CARGO_BIN_EXE_archipelago-test-member");
 
-/// The machine that runs the tests may be busy with others: of several kills the quickest recovery is measured against the
-/// promise, and each against what no load excuses.
+/// The machine that runs the tests may be busy with others: of several kills the recovery in the middle, of two the slower one,
+/// is measured against the promise, and each against what no load excuses.
 fn judge_times(store: &Store, scale: Scale, what: &str, times: &[Duration]) {
     let ttl = store.ttl(scale);
     figure(
         &format!("{} ttl {} s, {what}: answered again after", store.name(), ttl.as_secs()),
         format!("{times:.1?}"),
     );
-    assert!(times.iter().min().unwrap() <= &(ttl + Duration::from_secs(2)), "{times:?}");
+    assert!(the_middle(times) <= ttl + Duration::from_secs(2), "{times:?}");
     assert!(times.iter().max().unwrap() <= &(ttl * 3), "{times:?}");
+}
+
+/// The one in the middle; of an even number the slower of the two.
+fn the_middle(times: &[Duration]) -> Duration {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    sorted[sorted.len() / 2]
+}
+
+#[test]
+fn the_middle_of_the_times_is_no_quicker_than_half_of_them() {
+    let seconds =
+        |times: &[u64]| the_middle(&times.iter().map(|n| Duration::from_secs(*n)).collect::<Vec<_>>());
+    assert_eq!(seconds(&[7, 3, 4]), Duration::from_secs(4));
+    assert_eq!(seconds(&[6, 4]), Duration::from_secs(6));
+    assert_eq!(seconds(&[5]), Duration::from_secs(5));
 }
 
 /// Kills these members at once; how long it takes until all their actors answer from others.

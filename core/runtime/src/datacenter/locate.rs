@@ -40,7 +40,7 @@ pub(super) async fn locate(
     match node.kinds().get(kind as usize).map(|kind| kind.reach()) {
         Some(Reach::Discover) => discover(node, kind, target, until).await,
         Some(Reach::Home(policy)) => {
-            let home = home_of(node, &**policy, target)?;
+            let home = home_of(node, &**policy, target.hash)?;
             settle(node, kind, target, home, until).await
         }
         Some(Reach::Local) | None => Ok(Located::Home),
@@ -161,15 +161,15 @@ async fn at(node: &Arc<NodeShared>, kind: u32, datacenter: &DataCenterId, place:
     Located::Abroad { shard, hint }
 }
 
-/// The datacenter that a policy names for an actor, among those that are active, our own included.
-fn home_of(
+/// The datacenter that a policy names for the actor with this hash, among those that are active, our own included.
+pub(super) fn home_of(
     node: &NodeShared,
     policy: &dyn ChooseDataCenter,
-    target: &Target,
+    actor: u64,
 ) -> Result<DataCenterId, CallError> {
     let map = node.datacenters().newest();
     let active = map.entries.iter().filter(|entry| entry.standing == DataCenterState::Active);
     let active: Vec<&MapEntry> = active.collect();
-    let order = in_order(policy, (target.hash, 0), &map, &active, |id| node.round_trip(id));
+    let order = in_order(policy, (actor, 0), &map, &active, |id| node.round_trip(id));
     order.first().map(|entry| entry.id().clone()).ok_or_else(|| unreachable("none is active"))
 }

@@ -18,6 +18,8 @@ use archipelago_protocol::identity::{ActorId, Kind};
 use archipelago_protocol::time::Millis;
 use metrics::counter;
 
+use super::locate::home_of;
+use super::reach::Reach;
 use super::words::{Answer, Word, say};
 use crate::arbiter::not_serving;
 use crate::catalog::Target;
@@ -36,10 +38,18 @@ pub enum PlaceError {
     /// The node has no control plane, and so knows of no other datacenter.
     #[error("the node has no control plane")]
     NoControlPlane,
+    /// Actors of this kind live in the datacenter of whoever sends to them, so none is placed in another one. Nothing was written.
+    #[error(
+        "actors of kind {kind} live in their sender's own datacenter alone: give the kind another reach, if it may have one"
+    )]
+    NeverAbroad {
+        /// The kind.
+        kind: String,
+    },
     /// No datacenter takes the actor now. Nothing was written.
     #[error(transparent)]
     NoCandidate(#[from] NoCandidate),
-    /// The actor was placed in another datacenter before. Actors do not move between datacenters.
+    /// The actor was placed in another datacenter before, or its kind has its home there. Actors do not move between datacenters.
     #[error("the actor lives in datacenter {datacenter}")]
     HomedElsewhere {
         /// Where it lives.
@@ -185,6 +195,7 @@ async fn choose<'map>(
 ) -> Result<Vec<&'map MapEntry>, PlaceError> {
     let settings = &node.settings().datacenter;
     let mut fitting = target.candidates(map, settings.stale_placement)?;
+    stay_within_reach(node, actor, map, &mut fitting)?;
     if let Some(home) = homes.home_of(actor).await? {
         fitting.retain(|entry| *entry.id() == home);
         if fitting.is_empty() {
@@ -199,6 +210,29 @@ async fn choose<'map>(
         return Err(NoCandidate::NotChosen { target: target.to_string() }.into());
     }
     Ok(fitting)
+}
+
+/// An actor is placed only where messages to its kind go, whatever is written about its home.
+fn stay_within_reach(
+    node: &NodeShared,
+    actor: &ActorId,
+    map: &DataCenterMap,
+    chosen: &mut Vec<&MapEntry>,
+) -> Result<(), PlaceError> {
+    let kind = node.kind_index(actor.kind()).and_then(|index| node.kinds().get(index as usize));
+    match kind.map(|kind| kind.reach()) {
+        Some(Reach::Local) => {
+            chosen.retain(|entry| map.is_own(entry.id()));
+            let never = || PlaceError::NeverAbroad { kind: actor.kind().as_str().to_owned() };
+            if chosen.is_empty() { Err(never()) } else { Ok(()) }
+        }
+        Some(Reach::Home(policy)) => {
+            let datacenter = home_of(node, &**policy, actor.stable_hash())?;
+            chosen.retain(|entry| *entry.id() == datacenter);
+            if chosen.is_empty() { Err(PlaceError::HomedElsewhere { datacenter }) } else { Ok(()) }
+        }
+        Some(Reach::Discover) | None => Ok(()),
+    }
 }
 
 /// An actor that lives here stays here, whoever is chosen.

@@ -317,9 +317,19 @@ impl NodeBuilder {
             if kinds.iter().any(|known| *known.kind() == name) {
                 return Err(StartError::KindTwice { kind: spec.name().to_owned() });
             }
+            self.check_reach(&**spec)?;
             kinds.push(Arc::new(KindShared::new(index, (namespace, name), &self.settings, Arc::clone(spec))));
         }
         Ok(kinds)
+    }
+
+    /// Actors that have records of their own, and those of ranges, are found in their own directory alone.
+    fn check_reach(&self, spec: &dyn KindSpec) -> Result<(), StartError> {
+        let (kind, layout) = (spec.name(), self.settings.layout_of(spec.name()));
+        if spec.singleton() || !layout.is_by_actor() || !self.settings.wants_abroad(kind) {
+            return Ok(());
+        }
+        Err(StartError::ReachNotLocal { kind: kind.to_owned(), layout })
     }
 }
 

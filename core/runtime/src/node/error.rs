@@ -45,6 +45,16 @@ pub enum StartError {
         /// What the directory has.
         theirs: KindLayout,
     },
+    /// Actors of the kind are known to their own datacenter alone, and the kind was given a reach beyond that.
+    #[error(
+        "kind {kind} is divided into {layout}, which no other datacenter finds: its reach can only be local"
+    )]
+    ReachNotLocal {
+        /// The kind.
+        kind: String,
+        /// How it is divided.
+        layout: KindLayout,
+    },
     /// An actor keeps its state and there is no store to keep it in.
     #[error("kind {kind} is persistent, and the node has no state store")]
     NoStateStore {
