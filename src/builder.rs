@@ -300,7 +300,8 @@ impl Builder {
                 .namespace(settings.namespace.as_str())
                 .settings(settings_on(String::new())?);
             let builder = self.kinds.into_iter().fold(builder, |builder, add| add(builder));
-            return Ok(builder.start().await?);
+            let node = builder.start().await?;
+            return with_admin(node, &settings, &origins).await;
         }
         let mut backing = Backing::new(&settings, &origins, self.store, &env).await?;
         let plane = match self.plane {
@@ -332,7 +333,7 @@ impl Builder {
         if let Some(settling) = settling {
             settling.wait().await;
         }
-        Ok(node)
+        with_admin(node, &settings, &origins).await
     }
 
     /// The calls that say something about a member of a cluster, by name.
@@ -360,6 +361,19 @@ impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder").field("kinds", &self.kinds.len()).finish_non_exhaustive()
     }
+}
+
+/// Gives the node its admin API, if that is in this build. A node whose API cannot be served does not run.
+async fn with_admin(node: Node, settings: &Settings, origins: &Origins) -> Result<Node, Error> {
+    #[cfg(feature = "admin")]
+    if let Err(error) = crate::admin::install(&node, settings, origins) {
+        // It has only just begun: whatever there is to say is said by the first error.
+        drop(node.stop().await);
+        return Err(error.into());
+    }
+    #[cfg(not(feature = "admin"))]
+    let _ = (settings, origins);
+    Ok(node)
 }
 
 /// The settings that hold, and who set what.

@@ -13,6 +13,8 @@
 //! - [`Lifecycle`] runs code when an actor comes and goes; [`Persistent`] keeps its state in between, and
 //!   [`Migrate`] takes it along when the actor moves to another node.
 
+#[cfg(feature = "admin")]
+mod admin;
 mod builder;
 pub mod config;
 mod error;
@@ -21,6 +23,8 @@ mod node_settings;
 pub mod prelude;
 mod store;
 
+#[cfg(feature = "admin")]
+pub use archipelago_admin::{AdminService, admin};
 pub use archipelago_macros::{NamedActor, RemoteMessage, VirtualActor, remote};
 pub use archipelago_protocol::activation::{DeactivateReason, Interleave};
 pub use archipelago_protocol::call::{CallError, ForeignNamespace, Outcome, Queue, UnknownMessage};

@@ -1,5 +1,5 @@
 //! The slots of one kind on one arbiter, by shard: a shard that moves costs what it has, not what all have. The slots of a kind
-//! of single actors stand in one table, where each is found by its hash.
+//! of single actors stand in tables by the first bits of their hashes, so that a listing need not look at all of them at once.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -24,7 +24,8 @@ type Table<A> = RefCell<HashTable<Rc<Slot<A>>>>;
 impl<A: VirtualActor> Slots<A> {
     pub(super) fn new(layout: KindLayout) -> Self {
         let shards = layout.shards();
-        let tables = (0..shards.map_or(1, ShardCount::get)).map(|_| RefCell::default()).collect();
+        let tables =
+            (0..shards.map_or(TABLES_OF_SINGLES, ShardCount::get)).map(|_| RefCell::default()).collect();
         Self { tables, shards, count: Cell::new(0) }
     }
 
@@ -69,17 +70,47 @@ impl<A: VirtualActor> Slots<A> {
 
     /// Those of one part of the kind.
     pub(super) fn of_shard(&self, shard: u64) -> Vec<Rc<Slot<A>>> {
-        let place = if self.shards.is_some() { usize::try_from(shard).ok() } else { Some(0) };
-        let Some(table) = place.and_then(|place| self.tables.get(place)) else { return Vec::new() };
-        let table = table.borrow();
         if self.shards.is_some() {
-            return table.iter().cloned().collect();
+            let place = usize::try_from(shard).ok().and_then(|place| self.tables.get(place));
+            return place.map(|table| table.borrow().iter().cloned().collect()).unwrap_or_default();
         }
+        let Some(table) = self.table(shard) else { return Vec::new() };
+        let table = table.borrow();
         table.iter_hash(spread(shard)).filter(|slot| slot.hash == shard).cloned().collect()
     }
 
     pub(super) fn all(&self) -> Vec<Rc<Slot<A>>> {
         self.tables.iter().flat_map(|table| table.borrow().iter().cloned().collect::<Vec<_>>()).collect()
+    }
+
+    /// How many tables there are.
+    pub(super) fn tables(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// The next slots of a table in the order of their hashes, so many at most, and whether there are more.
+    pub(super) fn after(
+        &self,
+        table: usize,
+        after: Option<&(u64, String)>,
+        most: usize,
+    ) -> (Vec<Rc<Slot<A>>>, bool) {
+        let Some(table) = self.tables.get(table) else { return (Vec::new(), false) };
+        let is_after = |slot: &&Rc<Slot<A>>| {
+            after.is_none_or(|(hash, key)| (slot.hash, slot.id.key().as_str()) > (*hash, key.as_str()))
+        };
+        let mut slots: Vec<Rc<Slot<A>>> = table.borrow().iter().filter(is_after).cloned().collect();
+        let in_order = |one: &Rc<Slot<A>>, other: &Rc<Slot<A>>| {
+            (one.hash, one.id.key().as_str()).cmp(&(other.hash, other.id.key().as_str()))
+        };
+        let more = slots.len() > most;
+        if more {
+            // Only what is shown is sorted.
+            slots.select_nth_unstable_by(most, in_order);
+            slots.truncate(most);
+        }
+        slots.sort_unstable_by(in_order);
+        (slots, more)
     }
 
     /// Forgets all; how many there were.
@@ -90,10 +121,16 @@ impl<A: VirtualActor> Slots<A> {
 
     #[inline]
     fn table(&self, hash: u64) -> Option<&Table<A>> {
-        let place = self.shards.map_or(0, |shards| shards.shard_of(hash));
+        let place = self.shards.map_or(hash >> BESIDE_THE_TABLE, |shards| shards.shard_of(hash));
         self.tables.get(usize::try_from(place).ok()?)
     }
 }
+
+/// Into how many tables single actors are divided, by the first bits of their hashes.
+const TABLES_OF_SINGLES: u16 = 256;
+
+/// The bits of a hash that do not say which table of single actors it belongs to.
+const BESIDE_THE_TABLE: u32 = u64::BITS - TABLES_OF_SINGLES.trailing_zeros();
 
 /// The hash by which a table finds its slots. All of one shard have the same lowest bits, which are those that a table counts on
 /// to differ.
