@@ -1,16 +1,56 @@
-//! Gives a node the admin API that its configuration asks for.
+//! Gives a node the admin API that its configuration asks for; nothing without the cargo feature `admin`.
 
-use archipelago_admin::{AdminSettings, Listen, Token, install as install_in, serve, show_configuration};
-use archipelago_runtime::Node;
+#[cfg(feature = "admin")]
+use archipelago_admin::{AdminSettings, Listen, Neighbours, Token, serve, show_configuration};
+use archipelago_runtime::{Node, NodeBuilder};
 
-use crate::config::{ConfigError, Fault, Origins, Settings};
+use crate::Error;
+#[cfg(feature = "admin")]
+use crate::config::{ConfigError, Fault};
+use crate::config::{Origins, Settings};
 
-/// Tells the API of a node what the configuration says, and serves it on a port of its own if that is wanted.
-///
-/// # Errors
-///
-/// The token cannot be read, or the address cannot be listened at.
-pub(crate) fn install(node: &Node, settings: &Settings, origins: &Origins) -> Result<(), ConfigError> {
+/// The admin API of a node in the making.
+#[derive(Default)]
+pub(crate) struct AdminPart {
+    #[cfg(feature = "admin")]
+    neighbours: Neighbours,
+}
+
+impl AdminPart {
+    /// Lets the node answer for its cluster.
+    pub(crate) fn take_part(&self, builder: NodeBuilder) -> NodeBuilder {
+        #[cfg(feature = "admin")]
+        let builder = self.neighbours.take_part(builder);
+        builder
+    }
+
+    /// Begins, once the node has started. A node whose API cannot be had does not run.
+    #[cfg(feature = "admin")]
+    pub(crate) async fn begin(
+        self,
+        node: Node,
+        settings: &Settings,
+        origins: &Origins,
+    ) -> Result<Node, Error> {
+        if let Err(error) = install(&node, settings, origins) {
+            // It has only just begun: whatever there is to say is said by the first error.
+            drop(node.stop().await);
+            return Err(error.into());
+        }
+        self.neighbours.belong_to(&node);
+        Ok(node)
+    }
+
+    /// There is nothing to begin.
+    #[cfg(not(feature = "admin"))]
+    pub(crate) async fn begin(self, node: Node, _: &Settings, _: &Origins) -> Result<Node, Error> {
+        Ok(node)
+    }
+}
+
+/// Tells the API what the configuration says, and serves it on a port of its own if that is wanted.
+#[cfg(feature = "admin")]
+fn install(node: &Node, settings: &Settings, origins: &Origins) -> Result<(), ConfigError> {
     let refused = |key: &str, message: String| origins.refuse(&[key], Fault::Refused { message });
     let own = &settings.admin;
     let mut admin = AdminSettings::default();
@@ -19,7 +59,7 @@ pub(crate) fn install(node: &Node, settings: &Settings, origins: &Origins) -> Re
     admin.guard_reads = own.guard_reads;
     admin.rate = own.rate;
     admin.event_streams = own.event_streams;
-    install_in(node, admin);
+    archipelago_admin::install(node, admin);
     show_configuration(node, settings).map_err(|error| refused("admin.serve", error.to_string()))?;
     if own.serve {
         let listen = if own.expose { Ok(Listen::exposed(own.bind)) } else { Listen::on_loopback(own.bind) };

@@ -14,6 +14,7 @@ use archipelago_protocol::placement::ChooseNode;
 use archipelago_runtime::env::{Environment, HostEnvironment, Threads};
 use archipelago_runtime::{BoxError, Node, NodeBuilder, Reach, Sharding, VirtualActor};
 
+use crate::admin::AdminPart;
 use crate::config::{ConfigError, Fault, Loader, Origins, Settings, TransportKind};
 use crate::node_settings::node_settings;
 use crate::store::{Backing, Plane};
@@ -286,6 +287,7 @@ impl Builder {
             Some(transport) => Arc::new(env.with_transport(transport)),
             None => Arc::new(env),
         };
+        let admin = AdminPart::default();
         let settings_on = |store: String| {
             node_settings(&settings, store).map_err(|error| {
                 let fault = Fault::Refused { message: error.to_string() };
@@ -301,7 +303,7 @@ impl Builder {
                 .settings(settings_on(String::new())?);
             let builder = self.kinds.into_iter().fold(builder, |builder, add| add(builder));
             let node = builder.start().await?;
-            return with_admin(node, &settings, &origins).await;
+            return admin.begin(node, &settings, &origins).await;
         }
         let mut backing = Backing::new(&settings, &origins, self.store, &env).await?;
         let plane = match self.plane {
@@ -323,7 +325,7 @@ impl Builder {
             .settings(node);
         let settling = backing.settling.take();
         let homes = plane.is_some().then(|| Arc::clone(&backing.homes));
-        let builder = plane.take_part(backing.take_part(builder));
+        let builder = admin.take_part(plane.take_part(backing.take_part(builder)));
         let builder = match homes {
             Some(homes) => builder.homes(homes),
             None => builder,
@@ -333,7 +335,7 @@ impl Builder {
         if let Some(settling) = settling {
             settling.wait().await;
         }
-        with_admin(node, &settings, &origins).await
+        admin.begin(node, &settings, &origins).await
     }
 
     /// The calls that say something about a member of a cluster, by name.
@@ -361,19 +363,6 @@ impl fmt::Debug for Builder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder").field("kinds", &self.kinds.len()).finish_non_exhaustive()
     }
-}
-
-/// Gives the node its admin API, if that is in this build. A node whose API cannot be served does not run.
-async fn with_admin(node: Node, settings: &Settings, origins: &Origins) -> Result<Node, Error> {
-    #[cfg(feature = "admin")]
-    if let Err(error) = crate::admin::install(&node, settings, origins) {
-        // It has only just begun: whatever there is to say is said by the first error.
-        drop(node.stop().await);
-        return Err(error.into());
-    }
-    #[cfg(not(feature = "admin"))]
-    let _ = (settings, origins);
-    Ok(node)
 }
 
 /// The settings that hold, and who set what.

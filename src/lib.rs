@@ -13,7 +13,6 @@
 //! - [`Lifecycle`] runs code when an actor comes and goes; [`Persistent`] keeps its state in between, and
 //!   [`Migrate`] takes it along when the actor moves to another node.
 
-#[cfg(feature = "admin")]
 mod admin;
 mod builder;
 pub mod config;

@@ -19,6 +19,7 @@
 
 mod actors;
 mod acts;
+mod cluster;
 mod config;
 mod events;
 mod gate;
@@ -38,6 +39,7 @@ mod state;
 mod token;
 mod wire;
 
+pub use cluster::Neighbours;
 pub use config::show_configuration;
 pub use routes::{AdminService, admin};
 pub use server::{Listen, NotLoopback, ServeError, serve, served_at};

@@ -12,7 +12,7 @@ use crate::gate::LONGEST_BODY;
 use crate::refusal::Refusal;
 use crate::state::AdminState;
 use crate::wire::Answer;
-use crate::{actors, acts, config, events, gate, health, kinds, node, openapi, peers, shards};
+use crate::{actors, acts, cluster, config, events, gate, health, kinds, node, openapi, peers, shards};
 
 /// What every handler gets.
 pub(crate) struct Admin {
@@ -103,6 +103,7 @@ pub(crate) fn routes() -> Vec<Entry> {
         Entry::get("/config", config::config),
         Entry::get("/events", events::events),
         Entry::get("/openapi.json", openapi::document),
+        Entry::get("/cluster/{what}", cluster::cluster),
         Entry::post("/node/leave", acts::leave),
         Entry::post("/shards/move", acts::move_shard),
         Entry::post("/actors/{kind}/{key}/deactivate", acts::deactivate),

@@ -51,7 +51,8 @@ async fn every_answer_of_a_running_node_fits_the_document() {
     let described =
         document["paths"].as_object().unwrap().iter().filter(|(_, item)| item.get("get").is_some());
     let mut described: Vec<&str> = described.map(|(path, _)| path.as_str()).collect();
-    described.retain(|path| *path != "/v1/events");
+    // These have tests of their own.
+    described.retain(|path| !["/v1/events", "/v1/cluster/{what}"].contains(path));
     let mut tried = READS.map(|(path, _)| path);
     tried.sort_unstable();
     assert_eq!(described, tried, "each is tried");

@@ -8,6 +8,7 @@
 
 mod acts;
 mod answers;
+mod cluster;
 mod events;
 mod hostile;
 mod paging;
