@@ -38,6 +38,9 @@ struct Served {
     node: Mutex<Option<Node>>,
 }
 
+/// How a node reaches the others.
+struct Way(Connector);
+
 /// A question to another member.
 #[derive(Deserialize, Serialize)]
 struct Question {
@@ -89,7 +92,7 @@ impl Neighbours {
     /// Begins to answer for the node, until it has stopped. Call it inside an actix system.
     pub fn belong_to(&self, node: &Node) {
         *self.served.node.lock().unwrap_or_else(PoisonError::into_inner) = Some(node.clone());
-        node.attached(|| self.connector.clone());
+        node.attached(|| Way(self.connector.clone()));
         let (served, node) = (Arc::clone(&self.served), node.clone());
         spawn(async move {
             select(std::pin::pin!(node.stopped()), std::pin::pin!(node.session_lost())).await;
@@ -151,9 +154,9 @@ async fn ask(
         return (to, Ok(answer_here(admin.clone(), question).await));
     }
     let answered = async {
-        let way = admin.node.attachment::<Connector>().ok_or("this node has no way to the APIs of others")?;
+        let way = admin.node.attachment::<Way>().ok_or("this node has no way to the APIs of others")?;
         let question = serde_json::to_vec(question).map_err(|error| error.to_string())?;
-        let asked = way.ask(member.info.address, SERVICE, question.into(), DEADLINE).await;
+        let asked = way.0.ask(member.info.address, SERVICE, question.into(), DEADLINE).await;
         let answer = asked.map_err(|error| error.to_string())?;
         serde_json::from_slice(&answer).map_err(|error| format!("no answer: {error}"))
     };

@@ -6,6 +6,7 @@ use archipelago::Event;
 use archipelago::Notice;
 use serde_json::{Value, json};
 
+use crate::schema::faults;
 use crate::support::{Greet, Guest, TOKEN, code, eventually, get, node, node_with, post, send, two_nodes};
 
 /// Every path that changes something, with a body that would do.
@@ -174,4 +175,33 @@ async fn a_node_that_is_told_to_leave_hands_over_and_stops() {
         second.actor::<Guest>(format!("guest-{number}")).send(Greet).await.unwrap();
     }
     second.stop().await.unwrap();
+}
+
+#[actix::test]
+async fn ranges_are_shown_divided_and_merged() {
+    let node = node().await;
+    let mut shown = Value::Null;
+    for _ in 0..2_000 {
+        shown = get(&node, "/v1/ranges?kind=Shelf").await.1;
+        if shown["ranges"].as_array().is_some_and(|ranges| ranges.len() == 2) {
+            break;
+        }
+        actix::clock::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert_eq!(shown["ranges"][0]["node"], node.id().to_string(), "{shown}");
+    let (_, document) = get(&node, "/v1/openapi.json").await;
+    let fits = |path: &str, method: &str, answer: &Value| {
+        let schema =
+            &document["paths"][path][method]["responses"]["200"]["content"]["application/json"]["schema"];
+        assert_eq!(faults(&document, schema, answer), Vec::<String>::new());
+    };
+    fits("/v1/ranges", "get", &shown);
+    let (status, split) = post(&node, "/v1/ranges/split", Some(json!({ "kind": "Shelf", "at": "f" }))).await;
+    assert_eq!(status, StatusCode::OK, "{split}");
+    fits("/v1/ranges/split", "post", &split);
+    let again = post(&node, "/v1/ranges/split", Some(json!({ "kind": "Shelf", "at": "f" }))).await;
+    assert_eq!(code(&again), (409, "range_refused"), "{}", again.1);
+    let nobody = json!({ "kind": "Shelf", "key": "f", "to": "00000000000000ff" });
+    assert_eq!(code(&post(&node, "/v1/ranges/move", Some(nobody)).await), (404, "unknown_node"));
+    node.stop().await.unwrap();
 }

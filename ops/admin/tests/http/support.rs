@@ -7,9 +7,10 @@ use actix_web::body::to_bytes;
 use actix_web::http::StatusCode;
 use actix_web::{App, test};
 use archipelago::embedded::EmbeddedStore;
+use archipelago::identity::ActorKey;
 use archipelago::membership::MemberStatus;
 use archipelago::prelude::*;
-use archipelago::{Builder, ShardCount, Sharding};
+use archipelago::{Builder, KindLayout, ShardCount, Sharding};
 use archipelago_admin::admin;
 use serde_json::Value;
 
@@ -38,6 +39,40 @@ impl Handler<Greet> for Guest {
     }
 }
 
+/// Has a record of its own wherever it is.
+#[derive(Default, VirtualActor)]
+#[virtual_actor(handles(Greet))]
+pub(crate) struct Loner;
+
+impl Actor for Loner {
+    type Context = Context<Self>;
+}
+
+impl Handler<Greet> for Loner {
+    type Result = u32;
+
+    fn handle(&mut self, _: Greet, _: &mut Context<Self>) -> u32 {
+        1
+    }
+}
+
+/// Its kind is divided by ranges of keys.
+#[derive(Default, VirtualActor)]
+#[virtual_actor(handles(Greet))]
+pub(crate) struct Shelf;
+
+impl Actor for Shelf {
+    type Context = Context<Self>;
+}
+
+impl Handler<Greet> for Shelf {
+    type Result = u32;
+
+    fn handle(&mut self, _: Greet, _: &mut Context<Self>) -> u32 {
+        1
+    }
+}
+
 /// One of several nodes of this process, which reads no files.
 pub(crate) fn builder(store: &Arc<EmbeddedStore>, keys: &[(&str, &str)]) -> Builder {
     let mut loader = archipelago::config::Loader::new()
@@ -54,7 +89,12 @@ pub(crate) fn builder(store: &Arc<EmbeddedStore>, keys: &[(&str, &str)]) -> Buil
     }
     let shards = Sharding::new(|_, _| Guest::default()).shards(ShardCount::new(16).unwrap());
     let settings = loader.load().expect("the test's settings are valid");
-    Node::builder().settings(settings).embedded_store(Arc::clone(store)).shard(shards)
+    Node::builder()
+        .settings(settings)
+        .embedded_store(Arc::clone(store))
+        .shard(shards)
+        .shard(Sharding::new(|_, _| Loner).divided(KindLayout::Actor))
+        .shard(Sharding::new(|_, _| Shelf).ranges([ActorKey::new("m").unwrap()]))
 }
 
 /// A node of its own whose API has a token and answers as many requests as are asked.
