@@ -1,5 +1,6 @@
-//! The slots of one kind on one arbiter, by shard: a shard that moves costs what it has, not what all have. The slots of a kind
-//! of single actors stand in tables by the first bits of their hashes, so that a listing need not look at all of them at once.
+//! The slots of one kind on one arbiter, by shard: a shard that moves costs what it has, not what all have. Where shards are few,
+//! and where every actor is a part of its own, they are divided further by the first bits of their hashes: a listing looks at one
+//! table at a time.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,6 +16,8 @@ pub(super) struct Slots<A: VirtualActor> {
     tables: Box<[Table<A>]>,
     /// None if every actor is a part of its own.
     shards: Option<ShardCount>,
+    /// So many bits of a hash say which table of its shard a slot is in.
+    split: u32,
     count: Cell<usize>,
 }
 
@@ -24,9 +27,10 @@ type Table<A> = RefCell<HashTable<Rc<Slot<A>>>>;
 impl<A: VirtualActor> Slots<A> {
     pub(super) fn new(layout: KindLayout) -> Self {
         let shards = layout.shards();
-        let tables =
-            (0..shards.map_or(TABLES_OF_SINGLES, ShardCount::get)).map(|_| RefCell::default()).collect();
-        Self { tables, shards, count: Cell::new(0) }
+        let parts = shards.map_or(1, |shards| u32::from(shards.get()));
+        let split = LEAST_TABLES.div_ceil(parts).next_power_of_two().trailing_zeros();
+        let tables = (0..parts << split).map(|_| RefCell::default()).collect();
+        Self { tables, shards, split, count: Cell::new(0) }
     }
 
     #[inline]
@@ -71,8 +75,9 @@ impl<A: VirtualActor> Slots<A> {
     /// Those of one part of the kind.
     pub(super) fn of_shard(&self, shard: u64) -> Vec<Rc<Slot<A>>> {
         if self.shards.is_some() {
-            let place = usize::try_from(shard).ok().and_then(|place| self.tables.get(place));
-            return place.map(|table| table.borrow().iter().cloned().collect()).unwrap_or_default();
+            let first = usize::try_from(shard << self.split).unwrap_or(usize::MAX);
+            let tables = self.tables.iter().skip(first).take(1 << self.split);
+            return tables.flat_map(|table| table.borrow().iter().cloned().collect::<Vec<_>>()).collect();
         }
         let Some(table) = self.table(shard) else { return Vec::new() };
         let table = table.borrow();
@@ -121,16 +126,15 @@ impl<A: VirtualActor> Slots<A> {
 
     #[inline]
     fn table(&self, hash: u64) -> Option<&Table<A>> {
-        let place = self.shards.map_or(hash >> BESIDE_THE_TABLE, |shards| shards.shard_of(hash));
-        self.tables.get(usize::try_from(place).ok()?)
+        let shard = self.shards.map_or(0, |shards| shards.shard_of(hash));
+        // Not to be divided at all is to shift everything out.
+        let part = hash.checked_shr(u64::BITS - self.split).unwrap_or(0);
+        self.tables.get(usize::try_from(shard << self.split | part).ok()?)
     }
 }
 
-/// Into how many tables single actors are divided, by the first bits of their hashes.
-const TABLES_OF_SINGLES: u16 = 256;
-
-/// The bits of a hash that do not say which table of single actors it belongs to.
-const BESIDE_THE_TABLE: u32 = u64::BITS - TABLES_OF_SINGLES.trailing_zeros();
+/// How many tables a kind has at least.
+const LEAST_TABLES: u32 = 256;
 
 /// The hash by which a table finds its slots. All of one shard have the same lowest bits, which are those that a table counts on
 /// to differ.

@@ -125,7 +125,7 @@ impl ActorQuery {
     pub const MOST: usize = 1_000;
 
     /// How many actors are looked at for one page at most.
-    pub const MOST_LOOKED_AT: usize = 50_000;
+    pub const MOST_LOOKED_AT: usize = 20_000;
 }
 
 impl Node {
