@@ -110,7 +110,9 @@ async fn actors_with_records_of_their_own_are_listed_like_others() {
 #[actix::test]
 #[ignore = "a million actors take a minute to begin; for the soak command"]
 async fn a_page_of_a_million_comes_soon() {
-    let node = node_with(&[("calls.timeout", "60s"), ("actors.max_active", "2000000")]).await;
+    let node =
+        node_with(&[("calls.timeout", "60s"), ("actors.max_active", "2000000"), ("session.ttl", "60s")])
+            .await;
     for thousand in 0..1_000 {
         let asked =
             (0..1_000).map(|number| node.actor::<Guest>(format!("guest-{thousand}-{number}")).send(Greet));
