@@ -106,7 +106,7 @@ async fn actors_with_records_of_their_own_are_listed_like_others() {
     node.stop().await.unwrap();
 }
 
-/// The bar: a page in less than 100 ms, however many there are and whatever is searched. Run it in a release build.
+/// The bar: a page in less than 100 ms, however many there are and whatever is searched.
 #[actix::test]
 #[ignore = "a million actors take a minute to begin; for the soak command"]
 async fn a_page_of_a_million_comes_soon() {
