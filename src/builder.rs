@@ -14,6 +14,7 @@ use archipelago_protocol::placement::ChooseNode;
 use archipelago_runtime::env::{Environment, HostEnvironment, Threads};
 use archipelago_runtime::{BoxError, Node, NodeBuilder, Reach, Sharding, VirtualActor};
 
+use crate::admin::AdminPart;
 use crate::config::{ConfigError, Fault, Loader, Origins, Settings, TransportKind};
 use crate::node_settings::node_settings;
 use crate::store::{Backing, Plane};
@@ -286,6 +287,7 @@ impl Builder {
             Some(transport) => Arc::new(env.with_transport(transport)),
             None => Arc::new(env),
         };
+        let admin = AdminPart::default();
         let settings_on = |store: String| {
             node_settings(&settings, store).map_err(|error| {
                 let fault = Fault::Refused { message: error.to_string() };
@@ -300,7 +302,8 @@ impl Builder {
                 .namespace(settings.namespace.as_str())
                 .settings(settings_on(String::new())?);
             let builder = self.kinds.into_iter().fold(builder, |builder, add| add(builder));
-            return Ok(builder.start().await?);
+            let node = builder.start().await?;
+            return admin.begin(node, &settings, &origins).await;
         }
         let mut backing = Backing::new(&settings, &origins, self.store, &env).await?;
         let plane = match self.plane {
@@ -322,7 +325,7 @@ impl Builder {
             .settings(node);
         let settling = backing.settling.take();
         let homes = plane.is_some().then(|| Arc::clone(&backing.homes));
-        let builder = plane.take_part(backing.take_part(builder));
+        let builder = admin.take_part(plane.take_part(backing.take_part(builder)));
         let builder = match homes {
             Some(homes) => builder.homes(homes),
             None => builder,
@@ -332,7 +335,7 @@ impl Builder {
         if let Some(settling) = settling {
             settling.wait().await;
         }
-        Ok(node)
+        admin.begin(node, &settings, &origins).await
     }
 
     /// The calls that say something about a member of a cluster, by name.

@@ -9,10 +9,12 @@
 //! - [`remote`] and [`VirtualActor`](macro@VirtualActor) declare messages and actors.
 //! - [`BuildNode::builder`] starts a [`Node`]; [`config`] says what it can be told, and which transport it uses
 //!   (cargo features `quic` and `tcp`) and which store (`etcd`, `nats` and `foundationdb`; one in memory is always there).
+//! - The cargo feature `admin` shows over HTTP what a node knows, and lets an operator change something.
 //! - [`ActorRef`] sends; [`CallError::outcome`] tells a failed caller whether the handler may have run.
 //! - [`Lifecycle`] runs code when an actor comes and goes; [`Persistent`] keeps its state in between, and
 //!   [`Migrate`] takes it along when the actor moves to another node.
 
+mod admin;
 mod builder;
 pub mod config;
 mod error;
@@ -21,6 +23,8 @@ mod node_settings;
 pub mod prelude;
 mod store;
 
+#[cfg(feature = "admin")]
+pub use archipelago_admin::{AdminService, admin};
 pub use archipelago_macros::{NamedActor, RemoteMessage, VirtualActor, remote};
 pub use archipelago_protocol::activation::{DeactivateReason, Interleave};
 pub use archipelago_protocol::call::{CallError, ForeignNamespace, Outcome, Queue, UnknownMessage};

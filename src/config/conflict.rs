@@ -1,5 +1,6 @@
 //! Values that are sound one by one and cannot be used together.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use archipelago_protocol::identity::NodeAddress;
@@ -188,6 +189,23 @@ pub enum Conflict {
         /// The window.
         window: Size,
     },
+    /// The admin API is not in this build. Switch its cargo feature on.
+    #[error("needs archipelago's cargo feature `admin`")]
+    AdminNotBuilt,
+    /// Others would reach the admin API, and nobody said that they may.
+    #[error(
+        "{bind} can be reached from other machines, over plain HTTP: bind to 127.0.0.1, or set admin.expose \
+         (ARCHIPELAGO_ADMIN__EXPOSE) to true"
+    )]
+    AdminExposed {
+        /// Where it would be served.
+        bind: SocketAddr,
+    },
+    /// Reads are to be guarded, and there is no token.
+    #[error(
+        "nobody could read anything without a token: set admin.token_file (ARCHIPELAGO_ADMIN__TOKEN_FILE)"
+    )]
+    AdminGuardedWithoutToken,
     /// Messages that fit into a frame would be refused.
     #[error("the largest message, {largest}, is smaller than a frame of {frame}")]
     LargestBelowFrame {
@@ -212,6 +230,7 @@ impl Conflict {
             Self::in_embedded(settings),
             Self::in_lanes(settings),
             Self::in_kinds(settings),
+            Self::in_admin(settings),
         ];
         let more = Self::in_control_plane(settings).into_iter().chain(Self::embedded_only(settings));
         let more = more.chain(Self::in_reach(settings));
@@ -245,6 +264,9 @@ impl Conflict {
             Self::FrameTooSmall { .. } => vec!["lanes.frame"],
             Self::StreamWindow { .. } => vec!["lanes.stream_window"],
             Self::LargestBelowFrame { .. } => vec!["lanes.largest", "lanes.frame"],
+            Self::AdminNotBuilt => vec!["admin.serve"],
+            Self::AdminExposed { .. } => vec!["admin.bind"],
+            Self::AdminGuardedWithoutToken => vec!["admin.guard_reads"],
         }
     }
 
@@ -338,6 +360,21 @@ impl Conflict {
             abroad.then(|| Self::ReachNotLocal { kind: kind.clone(), divided })
         });
         broken.collect()
+    }
+
+    fn in_admin(settings: &Settings) -> Option<Self> {
+        let admin = &settings.admin;
+        if admin.guard_reads && admin.token_file.is_none() {
+            return Some(Self::AdminGuardedWithoutToken);
+        }
+        if !admin.serve {
+            return None;
+        }
+        if cfg!(not(feature = "admin")) {
+            return Some(Self::AdminNotBuilt);
+        }
+        let outside = !admin.bind.ip().is_loopback() && !admin.expose;
+        outside.then_some(Self::AdminExposed { bind: admin.bind })
     }
 
     fn in_client(settings: &Settings) -> Vec<Self> {

@@ -17,6 +17,7 @@
 //! Durations are text (`"500ms"`, `"10min"`), sizes too (`"64 MiB"`), and a secret is the name of a file that
 //! holds it. Where a value may be absent, empty text is none.
 
+mod admin;
 mod backend;
 mod cluster;
 mod conflict;
@@ -43,6 +44,7 @@ mod size;
 mod span;
 mod transport;
 
+pub use admin::AdminSettings;
 pub use archipelago_protocol::session::OnStuck;
 pub use backend::{BackendKind, BackendSettings, EmbeddedSettings, UnknownBackend};
 pub use cluster::ClusterSettings;

@@ -4,6 +4,7 @@
 //! the merge; a test keeps it equal to the fields of [`Settings`](super::Settings).
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -127,7 +128,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 171] = [
+static KEYS: [Key; 178] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -299,6 +300,13 @@ static KEYS: [Key; 171] = [
     Key::of::<NonZeroU32>(&["lanes", "parked_total"]),
     Key::of::<Room>(&["lanes", "parked_total_bytes"]),
     Key::of::<Span>(&["lanes", "handshake_limit"]),
+    Key::of::<bool>(&["admin", "serve"]),
+    Key::of::<SocketAddr>(&["admin", "bind"]),
+    Key::of::<bool>(&["admin", "expose"]),
+    Key::of::<Optional<PathBuf>>(&["admin", "token_file"]),
+    Key::of::<bool>(&["admin", "guard_reads"]),
+    Key::of::<NonZeroU32>(&["admin", "rate"]),
+    Key::of::<NonZeroU32>(&["admin", "event_streams"]),
 ];
 
 #[cfg(test)]

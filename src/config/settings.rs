@@ -13,6 +13,7 @@ use archipelago_protocol::session::OnStuck;
 use humantime_serde::re::humantime::format_duration;
 use serde::{Deserialize, Serialize};
 
+use super::admin::AdminSettings;
 use super::backend::{BackendKind, BackendSettings};
 use super::cluster::ClusterSettings;
 use super::control_plane::ControlPlaneSettings;
@@ -62,6 +63,8 @@ pub struct Settings {
     pub transport: TransportSettings,
     /// Messages to them.
     pub lanes: LaneSettings,
+    /// The admin API.
+    pub admin: AdminSettings,
 }
 
 impl Settings {
@@ -92,6 +95,7 @@ impl Default for Settings {
             sharding: ShardingSettings::default(),
             transport: TransportSettings::default(),
             lanes: LaneSettings::default(),
+            admin: AdminSettings::default(),
         }
     }
 }

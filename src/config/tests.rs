@@ -175,7 +175,7 @@ fn unknown_section_is_refused_with_file_line_and_key() {
     assert_eq!(
         said_about("unknown-section", "\n[call]\ntimeout = '1s'\n"),
         "archipelago.toml:2: call: unknown key; \
-         known here are actors, backend, calls, cluster, control_plane, datacenter, events, fence, lanes, \
+         known here are actors, admin, backend, calls, cluster, control_plane, datacenter, events, fence, lanes, \
          membership, namespace, node, session, sharding, transport"
     );
 }

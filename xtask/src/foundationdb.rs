@@ -83,11 +83,12 @@ pub(crate) fn can_compile() -> bool {
 const STUB: &str = "backends/foundationdb/tests/stub/fdb_c.c";
 
 /// Those of every build, and the client.
-pub(crate) const FEATURES: &str = "--features=archipelago/etcd,archipelago/nats,archipelago/foundationdb,\
-    archipelago-bench-backends/foundationdb-client";
+pub(crate) const FEATURES: &str = "--features=archipelago/admin,archipelago/etcd,archipelago/nats,\
+    archipelago/foundationdb,archipelago-bench-backends/foundationdb-client";
 
 /// Not the facade's: it would be built for nothing.
-const CLIENT: &str = "--features=archipelago/etcd,archipelago/nats,archipelago-foundationdb/client";
+const CLIENT: &str =
+    "--features=archipelago/admin,archipelago/etcd,archipelago/nats,archipelago-foundationdb/client";
 
 const ON_STUB: [&str; 5] = ["test", "--workspace", CLIENT, "--test=linked", "--quiet"];
 

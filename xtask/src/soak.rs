@@ -27,6 +27,7 @@ fn steps(options: Options) -> Vec<Step> {
         w.cargo_keeping(&[&test::MUTANTS[..], &TALKING].concat(), is_finding)
     }));
     steps.push(Step::new("large models", |w| w.cargo_keeping(&LARGE_MODELS, is_figure_or_result)));
+    steps.push(Step::new("pages of a million actors", |w| w.cargo(&MILLION)));
     steps.extend(
         FAULTS.map(|fault| Step::new(format!("faults: {fault}"), move |w| faults(w, fault, options.repeat))),
     );
@@ -38,6 +39,9 @@ fn steps(options: Options) -> Vec<Step> {
 
 /// The models that are too large for every change; each prints its size.
 const LARGE_MODELS: [&str; 6] = ["test", "--package", "archipelago-models", "--", "--ignored", "--nocapture"];
+
+/// The bar of the admin API's listings.
+const MILLION: [&str; 4] = ["test", "--package=archipelago-admin", "--", "--ignored"];
 
 const TALKING: [&str; 2] = ["--", "--nocapture"];
 

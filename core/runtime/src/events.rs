@@ -11,6 +11,8 @@ use archipelago_protocol::membership::MemberEvent;
 use archipelago_protocol::ranges::KeyRange;
 use tokio::sync::broadcast;
 
+use crate::inspect::Letters;
+
 /// Something that happened in the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -211,6 +213,15 @@ pub enum Event {
         /// Under which epoch.
         by: Epoch,
     },
+    /// Somebody who operates the node has done something through its admin API, or was refused.
+    Operated {
+        /// What was asked for.
+        act: String,
+        /// On what.
+        subject: String,
+        /// What came of it.
+        outcome: String,
+    },
     /// Another node will not come back.
     PeerGone {
         /// The other node.
@@ -244,17 +255,23 @@ pub struct DeadLetter {
 #[derive(Clone)]
 pub struct EventStream {
     sender: broadcast::Sender<Event>,
+    letters: Letters,
 }
 
 impl EventStream {
     /// A stream whose subscribers may be `bound` events behind.
     pub(crate) fn new(bound: usize) -> Self {
-        Self { sender: broadcast::channel(bound.max(1)).0 }
+        Self { sender: broadcast::channel(bound.max(1)).0, letters: Letters::default() }
     }
 
     /// Gets every event from now on.
     pub fn subscribe(&self) -> Subscription {
         Subscription { receiver: self.sender.subscribe() }
+    }
+
+    /// The last messages that could not be delivered.
+    pub(crate) const fn letters(&self) -> &Letters {
+        &self.letters
     }
 
     pub(crate) fn publish(&self, event: Event) {

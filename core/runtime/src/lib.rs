@@ -16,6 +16,7 @@ pub mod corpus;
 mod datacenter;
 pub mod env;
 mod events;
+mod inspect;
 mod message;
 mod meters;
 mod mutants;
@@ -40,6 +41,10 @@ pub use catalog::{Factory, MessageTable};
 pub use cluster::ClusterMember;
 pub use datacenter::{DataCenterSettings, Gateways, PlaceError, PlacedActor, Reach};
 pub use events::{DeadLetter, Event, EventStream, Notice, RemoteDeadLetter, Subscription};
+pub use inspect::{
+    ActorCursor, ActorPage, ActorQuery, ActorView, BadCursor, Gathered, KeptLetter, KindView, LaneView,
+    MoveView, NoSuchPlace, OwnerView, PeerView, SessionStanding, SessionView, Suspicion, Whereabouts,
+};
 pub use message::{AcceptedBy, BoxError, Lifecycle, NamedActor, RemoteMessage, VirtualActor};
 #[doc(hidden)]
 pub use message::{Dispatch, Dispatched, ViaHandler};

@@ -235,3 +235,27 @@ fn a_control_plane_needs_a_transport() {
     let broken = broken_by("plane-alone", "[control_plane]\nkind = 'embedded'\n");
     assert_eq!(broken, [Conflict::NeedsTransport { key: "control_plane.kind" }]);
 }
+
+#[cfg(feature = "admin")]
+#[test]
+fn an_admin_api_that_others_reach_is_refused_unless_it_is_said() {
+    for bind in ["0.0.0.0:4780", "192.0.2.1:4780", "[::]:4780"] {
+        let text = format!("[admin]\nserve = true\nbind = '{bind}'\n");
+        let bind = bind.parse().unwrap();
+        assert_eq!(broken_by("admin-exposed", &text), [Conflict::AdminExposed { bind }]);
+        let said = Directory::new("admin-said").with("archipelago.toml", &format!("{text}expose = true\n"));
+        assert!(said.loader().load().is_ok());
+    }
+}
+
+#[cfg(not(feature = "admin"))]
+#[test]
+fn an_admin_api_that_is_not_in_this_build_is_refused() {
+    assert_eq!(broken_by("admin-not-built", "[admin]\nserve = true\n"), [Conflict::AdminNotBuilt]);
+}
+
+#[test]
+fn reads_are_not_guarded_without_a_token() {
+    let said = said_about("admin-guarded", "[admin]\nguard_reads = true\n");
+    assert!(said.starts_with("archipelago.toml:2: admin.guard_reads: nobody could read anything"), "{said}");
+}

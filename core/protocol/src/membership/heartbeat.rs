@@ -219,6 +219,14 @@ impl HeartbeatMachine {
         self.watched.keys().copied()
     }
 
+    /// How suspicious the silence of those is whom this node watches, and whether they are reachable.
+    pub fn suspicions(&self, now: Millis) -> impl Iterator<Item = (NodeId, f64, bool)> + '_ {
+        self.watched.iter().map(move |(node, watched)| {
+            let reachable = watched.standing != Standing::Unreachable;
+            (*node, watched.detector.phi(now, self.lateness), reachable)
+        })
+    }
+
     /// How long this node excuses others for, because it was late itself.
     pub const fn lateness(&self) -> Millis {
         self.lateness

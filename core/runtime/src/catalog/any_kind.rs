@@ -16,6 +16,7 @@ use super::seal::{Leaving, Left};
 use super::shards::Shards;
 use crate::arbiter::ArbiterLocal;
 use crate::call::AnswerSender;
+use crate::inspect::{ActorView, Listed, Wanted};
 use crate::remote::{Arrived, Incoming, LargeArrived, Violation};
 
 /// A kind, whatever its actor type.
@@ -89,6 +90,12 @@ pub(crate) trait AnyKind: Any {
     fn longest_unused(&self) -> Option<Millis>;
     /// Looks at the actor that is next to make room; true if it was asked to leave.
     fn look_for_room(&self, now: Millis) -> bool;
+    /// Into how many tables its actors are divided, for listings.
+    fn tables(&self) -> usize;
+    /// Shows some actors of one table.
+    fn list(&self, wanted: &Wanted<'_>, now: Millis) -> Listed;
+    /// Shows one actor, if it has a slot.
+    fn view(&self, target: &Target, now: Millis) -> Option<ActorView>;
     /// How many actors have a slot.
     fn active(&self) -> usize;
     /// Refuses everything that waits, because the arbiter ends.

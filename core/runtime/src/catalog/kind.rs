@@ -24,6 +24,7 @@ use super::slots::Slots;
 use super::summons::Summons;
 use crate::arbiter::{ArbiterLocal, Expire, not_serving};
 use crate::call::AnswerSender;
+use crate::inspect::{ActorView, Listed, Wanted};
 use crate::message::{BoxError, VirtualActor};
 use crate::meters::KindMeters;
 use crate::node::{KindShared, Node};
@@ -232,6 +233,10 @@ impl<A: VirtualActor> KindCatalog<A> {
 
     pub(super) const fn jobs(&self) -> &RefCell<Vec<Queued<A>>> {
         &self.jobs
+    }
+
+    pub(super) const fn slots(&self) -> &Slots<A> {
+        &self.slots
     }
 
     pub(super) fn count(&self) -> usize {
@@ -463,6 +468,18 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
 
     fn look_for_room(&self, now: Millis) -> bool {
         Self::look_for_room(self, now)
+    }
+
+    fn tables(&self) -> usize {
+        self.slots.tables()
+    }
+
+    fn list(&self, wanted: &Wanted<'_>, now: Millis) -> Listed {
+        Self::list(self, wanted, now)
+    }
+
+    fn view(&self, target: &Target, now: Millis) -> Option<ActorView> {
+        Self::view(self, target, now)
     }
 
     fn active(&self) -> usize {

@@ -7,6 +7,7 @@ mod carry;
 mod inbox;
 mod job;
 mod kind;
+mod listing;
 mod luggage;
 mod messages;
 mod replies;

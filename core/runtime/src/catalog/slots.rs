@@ -1,5 +1,6 @@
-//! The slots of one kind on one arbiter, by shard: a shard that moves costs what it has, not what all have. The slots of a kind
-//! of single actors stand in one table, where each is found by its hash.
+//! The slots of one kind on one arbiter, by shard: a shard that moves costs what it has, not what all have. Where shards are few,
+//! and where every actor is a part of its own, they are divided further by the first bits of their hashes: a listing looks at one
+//! table at a time.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,6 +16,8 @@ pub(super) struct Slots<A: VirtualActor> {
     tables: Box<[Table<A>]>,
     /// None if every actor is a part of its own.
     shards: Option<ShardCount>,
+    /// So many bits of a hash say which table of its shard a slot is in.
+    split: u32,
     count: Cell<usize>,
 }
 
@@ -24,8 +27,10 @@ type Table<A> = RefCell<HashTable<Rc<Slot<A>>>>;
 impl<A: VirtualActor> Slots<A> {
     pub(super) fn new(layout: KindLayout) -> Self {
         let shards = layout.shards();
-        let tables = (0..shards.map_or(1, ShardCount::get)).map(|_| RefCell::default()).collect();
-        Self { tables, shards, count: Cell::new(0) }
+        let parts = shards.map_or(1, |shards| u32::from(shards.get()));
+        let split = LEAST_TABLES.div_ceil(parts).next_power_of_two().trailing_zeros();
+        let tables = (0..parts << split).map(|_| RefCell::default()).collect();
+        Self { tables, shards, split, count: Cell::new(0) }
     }
 
     #[inline]
@@ -69,17 +74,48 @@ impl<A: VirtualActor> Slots<A> {
 
     /// Those of one part of the kind.
     pub(super) fn of_shard(&self, shard: u64) -> Vec<Rc<Slot<A>>> {
-        let place = if self.shards.is_some() { usize::try_from(shard).ok() } else { Some(0) };
-        let Some(table) = place.and_then(|place| self.tables.get(place)) else { return Vec::new() };
-        let table = table.borrow();
         if self.shards.is_some() {
-            return table.iter().cloned().collect();
+            let first = usize::try_from(shard << self.split).unwrap_or(usize::MAX);
+            let tables = self.tables.iter().skip(first).take(1 << self.split);
+            return tables.flat_map(|table| table.borrow().iter().cloned().collect::<Vec<_>>()).collect();
         }
+        let Some(table) = self.table(shard) else { return Vec::new() };
+        let table = table.borrow();
         table.iter_hash(spread(shard)).filter(|slot| slot.hash == shard).cloned().collect()
     }
 
     pub(super) fn all(&self) -> Vec<Rc<Slot<A>>> {
         self.tables.iter().flat_map(|table| table.borrow().iter().cloned().collect::<Vec<_>>()).collect()
+    }
+
+    /// How many tables there are.
+    pub(super) fn tables(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// The next slots of a table in the order of their hashes, so many at most, and whether there are more.
+    pub(super) fn after(
+        &self,
+        table: usize,
+        after: Option<&(u64, String)>,
+        most: usize,
+    ) -> (Vec<Rc<Slot<A>>>, bool) {
+        let Some(table) = self.tables.get(table) else { return (Vec::new(), false) };
+        let is_after = |slot: &&Rc<Slot<A>>| {
+            after.is_none_or(|(hash, key)| (slot.hash, slot.id.key().as_str()) > (*hash, key.as_str()))
+        };
+        let mut slots: Vec<Rc<Slot<A>>> = table.borrow().iter().filter(is_after).cloned().collect();
+        let in_order = |one: &Rc<Slot<A>>, other: &Rc<Slot<A>>| {
+            (one.hash, one.id.key().as_str()).cmp(&(other.hash, other.id.key().as_str()))
+        };
+        let more = slots.len() > most;
+        if more {
+            // Only what is shown is sorted.
+            slots.select_nth_unstable_by(most, in_order);
+            slots.truncate(most);
+        }
+        slots.sort_unstable_by(in_order);
+        (slots, more)
     }
 
     /// Forgets all; how many there were.
@@ -90,10 +126,15 @@ impl<A: VirtualActor> Slots<A> {
 
     #[inline]
     fn table(&self, hash: u64) -> Option<&Table<A>> {
-        let place = self.shards.map_or(0, |shards| shards.shard_of(hash));
-        self.tables.get(usize::try_from(place).ok()?)
+        let shard = self.shards.map_or(0, |shards| shards.shard_of(hash));
+        // Not to be divided at all is to shift everything out.
+        let part = hash.checked_shr(u64::BITS - self.split).unwrap_or(0);
+        self.tables.get(usize::try_from(shard << self.split | part).ok()?)
     }
 }
+
+/// How many tables a kind has at least.
+const LEAST_TABLES: u32 = 256;
 
 /// The hash by which a table finds its slots. All of one shard have the same lowest bits, which are those that a table counts on
 /// to differ.

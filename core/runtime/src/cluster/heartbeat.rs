@@ -6,13 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
+use actix::{
+    Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, MessageResult, SpawnHandle,
+    WrapFuture,
+};
 use archipelago_protocol::identity::{NodeAddress, NodeId};
 use archipelago_protocol::membership::{HeartbeatAction, HeartbeatEvent, HeartbeatMachine, MembershipFrame};
 use archipelago_protocol::time::Millis;
 
 use super::gossip::{GossipActor, Hear, Silent};
 use super::speaking::speak;
+use crate::inspect::Suspicion;
 use crate::node::NodeShared;
 
 // ---- messages ----
@@ -32,6 +36,13 @@ impl Message for Watch {
 
 impl Message for Sign {
     type Result = ();
+}
+
+/// Asks what this node thinks of those it watches.
+pub(super) struct AskSuspicions;
+
+impl Message for AskSuspicions {
+    type Result = BTreeMap<NodeId, Suspicion>;
 }
 
 // ---- state ----
@@ -123,6 +134,15 @@ impl Handler<Watch> for HeartbeatActor {
         self.addresses = present;
         let present = self.addresses.keys().copied().collect();
         self.apply(HeartbeatEvent::Nodes { present, suspected }, ctx);
+    }
+}
+
+impl Handler<AskSuspicions> for HeartbeatActor {
+    type Result = MessageResult<AskSuspicions>;
+
+    fn handle(&mut self, _: AskSuspicions, _: &mut Context<Self>) -> Self::Result {
+        let suspicions = self.machine.suspicions(self.node.env().now());
+        MessageResult(suspicions.map(|(node, phi, reachable)| (node, Suspicion { phi, reachable })).collect())
     }
 }
 

@@ -10,8 +10,9 @@ use archipelago_protocol::session::Session;
 
 use super::actor::{Cluster, Plan};
 use super::gossip::{GossipActor, Hear};
-use super::heartbeat::{HeartbeatActor, Sign};
+use super::heartbeat::{AskSuspicions, HeartbeatActor, Sign};
 use super::monitor::{Blocked, Monitor};
+use crate::inspect::Suspicion;
 
 /// A node of the cluster, as this one sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +72,12 @@ impl Members {
         if !felt || !heard {
             metrics::counter!("archipelago_membership_dropped_total").increment(1);
         }
+    }
+
+    /// What this node thinks of those it watches; nothing if it watches nobody.
+    pub(crate) async fn suspicions(&self) -> Option<BTreeMap<NodeId, Suspicion>> {
+        let (_, heartbeat) = self.gossip.get()?;
+        heartbeat.send(AskSuspicions).await.ok()
     }
 
     /// This node is about to leave, or has nothing left.

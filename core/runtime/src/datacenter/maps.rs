@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use archipelago_protocol::datacenter::{DataCenterId, DataCenterMap};
+use archipelago_protocol::time::Millis;
 
-use crate::env::{Follower, Shown};
+use super::controller::AskMap;
+use crate::env::{Follower, Shown, within};
 use crate::node::{Node, NodeShared};
 use crate::remote::Peer;
 
@@ -124,6 +126,15 @@ impl Node {
         self.shared().datacenters().newest()
     }
 
+    /// How long ago the control plane last answered whoever told this node about the datacenters; none if nobody has, or there is no
+    /// control plane.
+    pub async fn datacenters_age(&self) -> Option<Millis> {
+        let node = self.shared();
+        let asked = node.controller()?.send(AskMap);
+        let snapshot = within(node.env(), AGE_WITHIN, asked).await?.ok().flatten()?;
+        Some(snapshot.age)
+    }
+
     /// The same, for whoever wants to be told of changes.
     pub fn watch_datacenters(&self) -> Follower<Arc<DataCenterMap>> {
         self.shared().datacenters().watch()
@@ -134,6 +145,9 @@ impl Node {
         self.shared().datacenters().replace(map);
     }
 }
+
+/// How long the actor that knows may take to say so.
+const AGE_WITHIN: Millis = Millis(1_000);
 
 /// How many other datacenters a node can tell apart in its lives.
 const MOST_ISLANDS: usize = 4 * DataCenterMap::MAX_ENTRIES;

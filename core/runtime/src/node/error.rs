@@ -120,6 +120,9 @@ pub enum StopError {
     /// `stop` was called twice.
     #[error("the node is being stopped already")]
     Twice,
+    /// The thread that asks belongs to no actix system, so there is nowhere to stop from. Nothing was begun.
+    #[error("no actix system runs on this thread")]
+    NoSystem,
     /// The process could not listen for SIGINT and SIGTERM.
     #[error("cannot listen for signals: {reason}")]
     Signals {

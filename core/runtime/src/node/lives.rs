@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use archipelago_protocol::time::Millis;
 
 use super::NodeShared;
+use super::attached::Attached;
 use crate::env::{Departure, Environment, Shown, within};
 
 /// Shared by all lives of a node.
@@ -18,11 +19,15 @@ pub(crate) struct Lives {
     /// Why the session was lost, if there is no further life.
     lost: Shown<Option<String>>,
     keeper: OnceLock<Departure>,
+    /// A stop has been carried through.
+    over: Shown<bool>,
+    pub(super) attached: Attached,
 }
 
 impl Lives {
     pub(super) fn new() -> Self {
-        Self { stop: Shown::new(false), lost: Shown::new(None), keeper: OnceLock::new() }
+        let (stop, lost, over) = (Shown::new(false), Shown::new(None), Shown::new(false));
+        Self { stop, lost, keeper: OnceLock::new(), over, attached: Attached::default() }
     }
 
     /// Lets no further life begin; false if that was asked for before.
@@ -38,6 +43,17 @@ impl Lives {
     pub(super) async fn stop_wanted(&self) {
         // It is shown as long as `self` is there.
         let _ = self.stop.follow().find(|stop| stop.then_some(())).await;
+    }
+
+    /// A stop has been carried through.
+    pub(super) fn stop_is_over(&self) {
+        self.over.set(true);
+    }
+
+    /// Waits until a stop has been carried through.
+    pub(super) async fn stopped(&self) {
+        // It is shown as long as `self` is there.
+        let _ = self.over.follow().find(|over| over.then_some(())).await;
     }
 
     /// Makes `next` the present life; false if the node is to stop instead.

@@ -1,5 +1,6 @@
 //! A node: one process that hosts actors.
 
+mod attached;
 mod builder;
 mod error;
 mod gate;

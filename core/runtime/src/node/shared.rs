@@ -182,11 +182,19 @@ impl NodeShared {
         }
     }
 
+    /// Publishes what somebody did who operates the node.
+    pub(crate) fn operated(&self, act: &str, subject: &str, outcome: &str) {
+        tracing::info!(node = %self.id, act, subject, outcome, "operated");
+        let [act, subject, outcome] = [act, subject, outcome].map(str::to_owned);
+        self.events.publish(Event::Operated { act, subject, outcome });
+    }
+
     /// Publishes a message that could not be delivered and that nobody waits for.
     pub(crate) fn dead_letter(&self, target: String, message: &str, reason: &CallError) {
         counter!("archipelago_dead_letters_total").increment(1);
         tracing::debug!(target, message, %reason, "dead letter");
         let letter = DeadLetter { target, message: message.to_owned(), reason: reason.clone() };
+        self.events.letters().keep(self.env.wall_millis(), None, &letter);
         self.events.publish(Event::DeadLetter(letter));
     }
 
@@ -199,6 +207,7 @@ impl NodeShared {
     pub(crate) fn lost_on_the_way(&self, node: Option<NodeId>, letter: DeadLetter) {
         counter!("archipelago_remote_dead_letters_total").increment(1);
         tracing::debug!(target = letter.target, message = letter.message, reason = %letter.reason, "remote dead letter");
+        self.events.letters().keep(self.env.wall_millis(), node, &letter);
         self.events.publish(Event::RemoteDeadLetter(RemoteDeadLetter { node, letter }));
     }
 

@@ -1,12 +1,13 @@
 //! Serving until the process is told to end.
 
 use archipelago_protocol::time::Millis;
+use futures_util::future::{Either, select};
 
 use super::{Node, StopError};
 
 impl Node {
-    /// Serves until SIGINT or SIGTERM comes, then stops as [`stop`](Node::stop) does. Ends early if the node loses
-    /// its session and may not rejoin.
+    /// Serves until SIGINT or SIGTERM comes, then stops as [`stop`](Node::stop) does. Ends early if somebody else stops the node,
+    /// or if it loses its session and may not rejoin.
     ///
     /// # Errors
     ///
@@ -14,12 +15,20 @@ impl Node {
     pub async fn run(&self) -> Result<(), StopError> {
         let told = std::pin::pin!(crate::env::told_to_end());
         let lost = std::pin::pin!(self.session_lost());
-        match futures_util::future::select(told, lost).await {
-            futures_util::future::Either::Left((told, _)) => {
+        let stopped = std::pin::pin!(self.stopped());
+        match select(select(told, stopped), lost).await {
+            Either::Left((Either::Left((told, _)), _)) => {
                 told.map_err(|error| StopError::Signals { reason: error.to_string() })?;
-                self.stop().await
+                match self.stop().await {
+                    Err(StopError::Twice) => {
+                        self.stopped().await;
+                        Ok(())
+                    }
+                    stopped => stopped,
+                }
             }
-            futures_util::future::Either::Right((reason, _)) => {
+            Either::Left((Either::Right(((), _)), _)) => Ok(()),
+            Either::Right((reason, _)) => {
                 // Nothing can be finished without a session; stopping only tidies up.
                 let _ = self.stop().await;
                 Err(StopError::SessionLost { reason })

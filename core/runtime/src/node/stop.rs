@@ -8,7 +8,7 @@ use super::{Node, NodeShared, StopError};
 use crate::arbiter::{Drained, Entry, Survey};
 use crate::cluster::Plan;
 use crate::datacenter;
-use crate::env::within;
+use crate::env::{ArbiterMain, ArbiterRole, within};
 use crate::events::Event;
 use crate::placement::hand_everything_over;
 use crate::session;
@@ -52,7 +52,37 @@ impl Node {
         if !node.lives().keeper_over(node.env(), PART_LIMIT).await {
             tracing::warn!(node = %node.id(), "what was begun to rejoin has not ended in time");
         }
+        node.lives().stop_is_over();
         summed_up(node, drained)
+    }
+}
+
+impl Node {
+    /// Begins to stop, as [`stop`](Self::stop) does, and answers at once: the stop goes on when whoever asked has gone.
+    /// [`run`](Self::run) and [`stopped`](Self::stopped) end with it.
+    ///
+    /// # Errors
+    ///
+    /// [`StopError::Twice`] if that was asked for before, [`StopError::NoSystem`] if there is no runtime to stop it on.
+    pub fn begin_stop(&self) -> Result<(), StopError> {
+        let node = self.shared();
+        if node.is_stopping() {
+            return Err(StopError::Twice);
+        }
+        let this = self.clone();
+        let main = ArbiterMain::among_others(move || {
+            Box::pin(async move {
+                if let Err(error) = this.stop().await {
+                    tracing::warn!(%error, "a node did not stop in good order");
+                }
+            })
+        });
+        node.env().start_arbiter(ArbiterRole::Keeper, main).map_err(|_| StopError::NoSystem)
+    }
+
+    /// Waits until the node has stopped, whoever stopped it.
+    pub async fn stopped(&self) {
+        self.shared().lives().stopped().await;
     }
 }
 

@@ -20,6 +20,7 @@ use metrics::counter;
 use tokio::sync::oneshot;
 
 use crate::arbiter::ArbiterLocal;
+use crate::inspect::MoveView;
 use crate::node::NodeShared;
 use crate::remote::Shard;
 
@@ -80,6 +81,17 @@ impl Hosting {
         if shards.get(&shard).is_some_and(Hosted::is_over) {
             shards.remove(&shard);
         }
+    }
+
+    /// The moves of shards to other nodes that are under way.
+    pub(crate) fn moves(&self, node: &NodeShared) -> Vec<MoveView> {
+        let shards = self.shards.borrow();
+        let view = |(shard, hosted): (&Shard, &Hosted)| {
+            let step = hosted.step()?;
+            let kind = node.kinds().get(shard.kind as usize)?.name().to_owned();
+            Some(MoveView { kind, shard: shard.number, to: hosted.order.as_ref()?.to, step })
+        };
+        shards.iter().filter_map(view).collect()
     }
 
     /// Of the parts of a kind that are meant: how many are being given up, and those that are served.
@@ -329,6 +341,16 @@ impl Hosted {
     fn is_over(&self) -> bool {
         let absent = matches!(self.machine.state(), HostState::Absent);
         absent && self.askers.is_empty() && self.order.is_none() && self.offer.is_none()
+    }
+
+    /// How far it is on its way to another node.
+    fn step(&self) -> Option<&'static str> {
+        match self.machine.state() {
+            HostState::Serving { offer: Some(_), .. } => Some("offered"),
+            HostState::Draining(_) => Some("draining"),
+            HostState::Transferring(_) => Some("transferring"),
+            _ => None,
+        }
     }
 
     /// Nobody is answered any more.

@@ -56,6 +56,11 @@ impl Peer {
         is_client(&self.hello)
     }
 
+    /// What it calls itself.
+    pub(crate) fn name(&self) -> &str {
+        &self.hello.node.name
+    }
+
     /// The datacenter it belongs to.
     pub(crate) fn datacenter(&self) -> &str {
         &self.hello.datacenter
@@ -169,6 +174,11 @@ impl PeerBook {
 
     pub(crate) fn get(&self, id: NodeId) -> Option<Arc<Peer>> {
         self.by_id.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    /// All that are known, in the order of their ids.
+    pub(crate) fn all(&self) -> Vec<Arc<Peer>> {
+        self.by_id.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
     /// Whoever was met last at this address.

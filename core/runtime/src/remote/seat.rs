@@ -23,6 +23,7 @@ use super::peer_actor::{Departed, PeerActor, Reached, Wanted};
 use super::transport_actor::TransportActor;
 use super::waiter::Waiter;
 use crate::env::within;
+use crate::inspect::LaneView;
 use crate::node::{NodeShared, StartError};
 
 /// The lanes of one arbiter. Lives on its thread.
@@ -320,6 +321,24 @@ impl SeatLocal {
         for frame in dropped.tells {
             self.node.remote_dead_letter(lane.peer(), &frame, &full);
         }
+    }
+
+    /// What each lane has to send.
+    pub(crate) fn look_at_lanes(&self) -> Vec<LaneView> {
+        let view = |link: &Link| {
+            let (lane, outbox) = (&link.lane, link.lane.outbox().borrow());
+            LaneView {
+                from: self.seat.to_string(),
+                node: lane.peer().id(),
+                to: lane.to().to_string(),
+                connected: lane.is_connected(),
+                waiting_bytes: outbox.waiting_bytes(),
+                answer_bytes: outbox.answer_bytes(),
+                in_flight: outbox.pending_calls(),
+                stalled: outbox.asks_in_line(),
+            }
+        };
+        self.links.borrow().values().map(view).collect()
     }
 
     /// Closes every connection in good order, `limit` at most.

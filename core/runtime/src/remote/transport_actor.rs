@@ -4,7 +4,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use actix::{
-    Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, ResponseFuture, WrapFuture,
+    Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, MessageResult, Recipient, ResponseFuture,
+    WrapFuture,
 };
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::contract::{Connection, TransportError};
@@ -27,6 +28,7 @@ use super::unanswered::Unanswered;
 use super::waiter::Waiter;
 use crate::env::within;
 use crate::events::Event;
+use crate::inspect::LookAtLanes;
 use crate::node::NodeShared;
 
 // ---- messages ----
@@ -249,6 +251,14 @@ impl Handler<Ask> for TransportActor {
             waiter.fail(CallError::NoRoute { reason: error.to_string().into() });
         }
         self.seat.call_pending();
+    }
+}
+
+impl Handler<LookAtLanes> for TransportActor {
+    type Result = MessageResult<LookAtLanes>;
+
+    fn handle(&mut self, _: LookAtLanes, _: &mut Context<Self>) -> Self::Result {
+        MessageResult(self.seat.look_at_lanes())
     }
 }
 

@@ -1,0 +1,17 @@
+//! The admin API over HTTP, on real nodes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tests of a web server"
+)]
+
+mod acts;
+mod answers;
+mod cluster;
+mod events;
+mod hostile;
+mod paging;
+mod schema;
+mod server;
+mod support;
