@@ -448,51 +448,6 @@ impl Homes for Placed {
     }
 }
 
-/// A directory that cannot be read, as long as this says so.
-struct Unreadable(Arc<AtomicBool>);
-
-#[async_trait::async_trait]
-impl Homes for Unreadable {
-    async fn home_of(&self, _: &ActorId) -> Result<Option<DataCenterId>, DirectoryError> {
-        if self.0.load(Ordering::Relaxed) {
-            return Err(DirectoryError::Unavailable { backend: "test", source: "it is away".into() });
-        }
-        Ok(None)
-    }
-
-    async fn settle_home(&self, _: &ActorId, home: &DataCenterId) -> Result<DataCenterId, DirectoryError> {
-        Ok(home.clone())
-    }
-
-    async fn forget_home(&self, _: &ActorId, _: &DataCenterId) -> Result<bool, DirectoryError> {
-        Ok(false)
-    }
-}
-
-/// It may have been placed in a datacenter that is silent.
-///
-/// Proves: C55
-#[test]
-fn an_actor_whose_home_cannot_be_read_comes_to_life_nowhere() {
-    let (islands, away) = (Islands(&[1, 1]), Arc::new(AtomicBool::new(true)));
-    let homes = Arc::clone(&away);
-    let build =
-        move |_, node: NodeBuilder| node.actor::<Counter>().homes(Arc::new(Unreadable(Arc::clone(&homes))));
-    islands.simulation(12, |_| (), build).run(async |world| {
-        islands.meet(&world).await;
-        for partitioned in [false, true] {
-            if partitioned {
-                world.partition(0, 1);
-            }
-            let refused = tick(&world, 0, "one").await;
-            assert!(refused.as_ref().is_err_and(CallError::is_not_started), "{refused:?}");
-        }
-        away.store(false, Ordering::Relaxed);
-        world.advance(Duration::from_secs(11)).await;
-        assert_eq!(tick(&world, 0, "one").await, Ok(1), "it can be read again");
-    });
-}
-
 /// Proves: C55
 #[test]
 fn an_actor_that_was_placed_abroad_comes_to_life_there_and_nowhere_else() {

@@ -32,6 +32,8 @@ fn is_unreachable(answer: &Result<u32, CallError>) -> bool {
 }
 
 /// An actor was placed abroad, its datacenter is out of reach, and the own one cannot read that: it comes to life nowhere.
+///
+/// Proves: C55
 #[test]
 fn a_node_that_cannot_read_homes_brings_nobody_to_life() {
     let islands = Islands(&[1, 1, 1]);
