@@ -1,13 +1,14 @@
 //! Shards move between nodes of one store: to a node that joins later, and away from one that leaves.
 #![expect(clippy::disallowed_methods, reason = "a test waits in real time")]
 
-use std::net::TcpListener;
 use std::time::Duration;
 
 use archipelago::handoff::HandOffOutcome;
 use archipelago::identity::NodeId;
 use archipelago::prelude::*;
 use archipelago::{Builder, CallOptions, Event, Notice, Subscription};
+
+use crate::support::{free_port, on_loopback};
 
 #[remote(u64)]
 struct Where;
@@ -28,19 +29,8 @@ impl Handler<Where> for Dweller {
     }
 }
 
-/// A free port, as far as that can be known.
-fn free_port() -> u16 {
-    let bound = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    bound.expect("loopback has free ports").port()
-}
-
 fn node(bind: &str) -> Builder {
-    Node::builder()
-        .set("transport.kind", "tcp")
-        .set("transport.insecure", "true")
-        .set("transport.bind", bind)
-        .set("node.data_arbiters", "1")
-        .actor_with(|_, node| Dweller(node.id()))
+    on_loopback(bind).actor_with(|_, node| Dweller(node.id()))
 }
 
 /// A node that serves its store, and another that joined it.

@@ -1,7 +1,6 @@
 //! One node serves its store, another joins it: together they are a cluster without anything installed.
 #![expect(clippy::disallowed_methods, reason = "a test waits in real time")]
 
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,6 +9,8 @@ use archipelago::identity::NodeId;
 use archipelago::membership::{LeaderProvider, Member, Sides, SplitBrain};
 use archipelago::prelude::*;
 use archipelago::{Builder, CallOptions, Event, Notice};
+
+use crate::support::{free_port, on_loopback};
 
 #[remote(u64)]
 struct Add(u64);
@@ -30,20 +31,8 @@ impl Handler<Add> for Counter {
     }
 }
 
-/// A free port, as far as that can be known.
-fn free_port() -> u16 {
-    let bound = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    bound.expect("loopback has free ports").port()
-}
-
 fn node(bind: &str) -> Builder {
-    Node::builder()
-        .set("transport.kind", "tcp")
-        .set("transport.insecure", "true")
-        .set("transport.bind", bind)
-        .set("node.data_arbiters", "1")
-        .set("session.ttl", "3s")
-        .set("session.heartbeat", "1s")
+    on_loopback(bind).set("session.ttl", "3s").set("session.heartbeat", "1s")
 }
 
 #[actix::test]

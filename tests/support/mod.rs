@@ -3,6 +3,7 @@
 
 pub mod counter;
 
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,6 +25,21 @@ pub fn builder_with(keys: &[(&str, &str)]) -> Builder {
         loader = loader.set(*key, value);
     }
     Node::builder().settings(loader.load().expect("the test's settings are valid")).on_current_arbiter()
+}
+
+/// A free port, as far as that can be known.
+pub fn free_port() -> u16 {
+    let bound = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    bound.expect("loopback has free ports").port()
+}
+
+/// A node that others reach at this address.
+pub fn on_loopback(bind: &str) -> Builder {
+    Node::builder()
+        .set("transport.kind", "tcp")
+        .set("transport.insecure", "true")
+        .set("transport.bind", bind)
+        .set("node.data_arbiters", "1")
 }
 
 /// Waits until `condition` holds; panics after thirty seconds.

@@ -3,6 +3,7 @@
 
 mod away;
 mod broken;
+mod chaos;
 mod limits;
 mod rules;
 mod start;
