@@ -166,7 +166,6 @@ impl Membership {
             // Patience with seeds may have run out; and a first listing that does not end must not hold everything up.
             self.note_if(if self.has_seen_directory { News::Seen } else { News::View }, true);
         }
-        actions.extend(self.judge_split(now));
         actions
     }
 
@@ -283,6 +282,8 @@ impl Membership {
             actions.extend(self.draw_consequences(now, news));
         }
         if !self.is_over {
+            // Last: a split that these consequences have healed must not be judged.
+            actions.extend(self.judge_split(now));
             actions.push(MembershipAction::WakeAt(self.next_wake().max(now)));
         }
         actions

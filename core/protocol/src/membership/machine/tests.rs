@@ -332,6 +332,28 @@ fn any_event() -> impl Strategy<Value = MembershipEvent> {
     ]
 }
 
+/// Node 1 until the wake at which it judges that node 3 is lost; `seen_meanwhile` is somebody the directory shows just before.
+fn judging_node_three(seen_meanwhile: Option<u64>) -> Vec<MembershipAction> {
+    let mut machine = started(1);
+    machine.handle(Millis(0), MembershipEvent::Announced(info(3)));
+    machine.handle(Millis(0), MembershipEvent::Unreachable(BTreeSet::from([node(3)])));
+    for second in 1..20 {
+        machine.handle(Millis(second * 1_000), MembershipEvent::Wake { random: second });
+    }
+    // The first listing has not ended, so nothing follows from this before the next wake.
+    if let Some(id) = seen_meanwhile {
+        machine.handle(Millis(19_500), MembershipEvent::Listed(info(id)));
+    }
+    machine.handle(Millis(20_000), MembershipEvent::Wake { random: 20 })
+}
+
+#[test]
+fn nobody_is_judged_lost_whom_a_member_just_seen_may_reach() {
+    let revoked = MembershipAction::Revoke(node(3));
+    assert!(judging_node_three(None).contains(&revoked));
+    assert!(!judging_node_three(Some(2)).contains(&revoked));
+}
+
 proptest! {
     #[test]
     fn whatever_comes_the_machine_wakes_again_or_is_over(
