@@ -62,6 +62,9 @@ fn install(node: &Node, settings: &Settings, origins: &Origins) -> Result<(), Co
     archipelago_admin::install(node, admin);
     show_configuration(node, settings).map_err(|error| refused("admin.serve", error.to_string()))?;
     if own.serve {
+        if own.expose && !own.guard_reads {
+            tracing::warn!(bind = %own.bind, "whoever reaches the admin API sees what it shows: admin.guard_reads is off");
+        }
         let listen = if own.expose { Ok(Listen::exposed(own.bind)) } else { Listen::on_loopback(own.bind) };
         let listen = listen.map_err(|error| refused("admin.bind", error.to_string()))?;
         serve(node, listen).map_err(|error| refused("admin.bind", format!("{error}: {}", error.source)))?;

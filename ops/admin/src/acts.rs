@@ -94,7 +94,7 @@ pub(crate) async fn move_shard(admin: web::Data<Admin>, wanted: web::Json<MoveSh
 /// Asks an actor that is active on this node to go once its running messages have ended.
 pub(crate) async fn deactivate(admin: web::Data<Admin>, path: web::Path<(String, String)>) -> Answer {
     let (kind, key) = path.into_inner();
-    let subject = format!("{kind}/{key}");
+    let subject = format!("{kind:?} / {key:?}");
     let asked = async {
         let found = admin.node.whereabouts(&kind, &key).await?;
         if found.here.is_none() {

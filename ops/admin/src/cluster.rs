@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use actix_web::body::MessageBody;
-use actix_web::{HttpRequest, ResponseError, web};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse, ResponseError, web};
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::NodeId;
 use archipelago_protocol::time::Millis;
@@ -17,12 +17,13 @@ use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::gate::Proven;
 use crate::host::spawn;
 use crate::refusal::Refusal;
 use crate::routes::Admin;
-use crate::state::AdminState;
+use crate::state::{AdminState, Asker};
 use crate::wire::{Answer, Id, show};
-use crate::{actors, config, kinds, node, peers, shards};
+use crate::{actors, config, kinds, node, peers, shards, weight};
 
 /// The way of a node to the admin APIs of the other members. Make it before the node, and give it to both.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +47,9 @@ struct Way(Connector);
 struct Question {
     what: String,
     query: String,
+    /// Whether whoever asks has shown the token to the member that passes the question on.
+    #[serde(default)]
+    proven: bool,
 }
 
 /// What a member answers: a body, or the error in the body of a refusal.
@@ -114,7 +118,10 @@ impl Service for Served {
             let question: Question =
                 serde_json::from_slice(&request).map_err(|error| refuse(&format!("no question: {error}")))?;
             let admin = web::Data::new(Admin { state: AdminState::of(&node), node });
-            let answered = answer_here(admin, &question).await;
+            let answered = match may_ask(&admin, &question) {
+                Ok(()) => answer_here(admin, &question).await,
+                Err(refusal) => Answered::Refused(shown_error(&refusal)),
+            };
             Ok(serde_json::to_vec(&answered).map_err(|error| refuse(&error.to_string()))?.into())
         })
     }
@@ -126,7 +133,8 @@ pub(crate) async fn cluster(
     what: web::Path<String>,
     request: HttpRequest,
 ) -> Answer {
-    let question = Question { what: what.into_inner(), query: request.query_string().to_owned() };
+    let proven = request.extensions().get::<Proven>().is_some_and(|Proven(proven)| *proven);
+    let question = Question { what: what.into_inner(), query: request.query_string().to_owned(), proven };
     if !CAN_BE_ASKED.contains(&question.what.as_str()) {
         return Err(Refusal::no_such_path());
     }
@@ -163,17 +171,32 @@ async fn ask(
     (to, answered.await)
 }
 
+/// A member that shows nothing without its token shows it nobody through another member, either; and its control arbiter, where
+/// it answers, has more to do than that.
+fn may_ask(admin: &Admin, question: &Question) -> Result<(), Refusal> {
+    let weight = weight::one(&question.what);
+    admin.state.admit(&admin.node, Asker::Member, weight).map_err(Refusal::too_many)?;
+    if admin.state.guards_reads() && !question.proven { Err(Refusal::no_token()) } else { Ok(()) }
+}
+
 async fn answer_here(admin: web::Data<Admin>, question: &Question) -> Answered {
-    let answer = read(admin, question).await;
-    let shown = answer.is_ok();
-    let response = answer.unwrap_or_else(|refusal| refusal.error_response());
+    match read(admin, question).await {
+        Ok(response) => Answered::Shown(body_of(response)),
+        Err(refusal) => Answered::Refused(shown_error(&refusal)),
+    }
+}
+
+fn body_of(response: HttpResponse) -> Value {
     let body = response.into_body().try_into_bytes().unwrap_or_default();
-    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-    if shown { Answered::Shown(body) } else { Answered::Refused(body["error"].clone()) }
+    serde_json::from_slice(&body).unwrap_or_default()
+}
+
+fn shown_error(refusal: &Refusal) -> Value {
+    body_of(refusal.error_response())["error"].take()
 }
 
 /// What a GET of the same name answers.
-async fn read(admin: web::Data<Admin>, Question { what, query }: &Question) -> Answer {
+async fn read(admin: web::Data<Admin>, Question { what, query, .. }: &Question) -> Answer {
     match what.as_str() {
         "node" => node::node(admin).await,
         "session" => node::session(admin).await,

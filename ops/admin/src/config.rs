@@ -47,6 +47,12 @@ fn flatten(path: String, value: Value, into: &mut BTreeMap<String, String>) {
             }
         }
         Value::Array(items) => {
+            if items.iter().any(|item| item.is_object() || item.is_array()) {
+                for (at, item) in items.into_iter().enumerate() {
+                    flatten(format!("{path}.{at}"), item, into);
+                }
+                return;
+            }
             let items: Vec<String> = items.into_iter().map(|item| masked(&path, text_of(item))).collect();
             into.insert(path, items.join(", "));
         }
@@ -67,24 +73,38 @@ fn text_of(value: Value) -> String {
 
 /// The value without what nobody should see: the name of a file that holds a secret is none.
 fn masked(path: &str, text: String) -> String {
-    let name = path.rsplit('.').next().unwrap_or(path).to_ascii_lowercase();
-    let secret =
-        ["password", "token", "secret", "seed", "credentials"].iter().any(|word| name.contains(word));
-    if secret && !name.ends_with("_file") && !text.is_empty() {
+    let mut names = path.rsplit('.').filter(|name| name.parse::<usize>().is_err());
+    let name = names.next().unwrap_or(path);
+    if is_secret(name) && !name.ends_with("_file") && !text.is_empty() {
         return MASK.to_owned();
     }
-    without_user(text)
+    text.split(',').map(without_secrets).collect::<Vec<_>>().join(",")
 }
 
-/// A URL without the user and password in it.
-fn without_user(text: String) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else { return text };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    match authority.rsplit_once('@') {
-        Some((user, _)) => format!("{scheme}://{MASK}{}", &rest[user.len()..]),
-        None => text,
-    }
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRETS.iter().any(|word| name.contains(word))
 }
+
+/// A URL without the user and password in it, and without what is a secret in its query.
+fn without_secrets(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let (user, rest) = match authority.rsplit_once('@') {
+        Some((user, _)) => (MASK, &rest[user.len()..]),
+        None => ("", rest),
+    };
+    let Some((place, query)) = rest.split_once('?') else { return format!("{scheme}://{user}{rest}") };
+    let shown = query.split('&').map(|pair| match pair.split_once('=') {
+        Some((name, _)) if is_secret(name) => format!("{name}={MASK}"),
+        _ => pair.to_owned(),
+    });
+    format!("{scheme}://{user}{place}?{}", shown.collect::<Vec<_>>().join("&"))
+}
+
+/// What a name has in it whose value nobody should see.
+const SECRETS: [&str; 9] =
+    ["password", "passphrase", "token", "secret", "seed", "credential", "private", "jwt", "api_key"];
 
 const MASK: &str = "***";
 
@@ -122,15 +142,25 @@ mod tests {
                 "password_file": "/etc/p",
             },
             "api_token": "hunter2",
+            "jwt": "hunter2",
+            "peers": [{ "passphrase": "hunter2", "name": "a" }, { "private_key": "hunter2" }],
+            "several": "x://a:hunter2@b,x://c:hunter2@d?e=f&access_token=hunter2",
+            "tokens": ["hunter2"],
             "etcd": { "endpoint": "http://u:hunter2@[::1]:1?a=b@c" },
         }));
         assert!(!format!("{values:?}").contains("hunter2"), "{values:?}");
         let expected = [
             pair("api_token", "***"),
             pair("etcd.endpoint", "http://***@[::1]:1?a=b@c"),
+            pair("jwt", "***"),
             pair("nats.password", "***"),
             pair("nats.password_file", "/etc/p"),
             pair("nats.urls", "nats://***@host:4222/x@y, nats://host"),
+            pair("peers.0.name", "a"),
+            pair("peers.0.passphrase", "***"),
+            pair("peers.1.private_key", "***"),
+            pair("several", "x://***@b,x://***@d?e=f&access_token=***"),
+            pair("tokens", "***"),
         ];
         assert_eq!(values, expected);
     }

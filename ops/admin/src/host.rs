@@ -11,6 +11,11 @@ pub(crate) async fn sleep(length: Duration) {
     rt::time::sleep(length).await;
 }
 
+/// Does something to its end, also if nobody waits for it any more. Nothing if it panicked.
+pub(crate) async fn to_the_end<T: 'static>(work: impl Future<Output = T> + 'static) -> Option<T> {
+    rt::spawn(work).await.ok()
+}
+
 /// Runs a task beside the present one.
 pub(crate) fn spawn(task: impl Future<Output = ()> + 'static) {
     drop(rt::spawn(task));

@@ -37,6 +37,7 @@ mod settings;
 mod shards;
 mod state;
 mod token;
+mod weight;
 mod wire;
 
 pub use cluster::Neighbours;

@@ -1,12 +1,12 @@
-//! How many requests are answered: so many in a second, and no more at once than come in a second.
+//! How much is answered: so much in a second, and no more at once than comes in a second.
 //!
-//! It reads no clock.
+//! Requests weigh differently: what asks a store or all members costs more than what is at hand. It reads no clock.
 
 use std::num::NonZeroU32;
 
 use archipelago_protocol::time::Millis;
 
-/// A bucket that fills at a steady rate; each request takes one from it.
+/// A bucket that fills at a steady rate; each request takes what it weighs from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rate {
     per_second: u64,
@@ -25,22 +25,23 @@ impl Rate {
         Self { per_second, left: per_second * ONE, at: None }
     }
 
-    /// Lets one request in at `now`, or says how long it has to wait.
-    pub(crate) fn admit(&mut self, now: Millis) -> Result<(), Wait> {
+    /// Lets a request of this weight in at `now`, or says how long it has to wait. None weighs more than a full bucket.
+    pub(crate) fn admit(&mut self, now: Millis, weight: u64) -> Result<(), Wait> {
+        let wanted = weight.saturating_mul(ONE).min(self.per_second * ONE);
         let passed = self.at.map_or(0, |at| now.since(at).0);
         // Millis times requests per second are thousandths of a request.
         let more = passed.saturating_mul(self.per_second);
         self.left = self.left.saturating_add(more).min(self.per_second * ONE);
         self.at = Some(now);
-        if self.left >= ONE {
-            self.left -= ONE;
+        if self.left >= wanted {
+            self.left -= wanted;
             return Ok(());
         }
-        Err(Wait(Millis((ONE - self.left).div_ceil(self.per_second))))
+        Err(Wait(Millis((wanted - self.left).div_ceil(self.per_second))))
     }
 }
 
-/// One request.
+/// The lightest request.
 const ONE: u64 = 1_000;
 
 #[cfg(test)]
@@ -48,18 +49,28 @@ mod tests {
     use super::*;
 
     fn admitted(rate: &mut Rate, at: u64, tries: usize) -> usize {
-        (0..tries).filter(|_| rate.admit(Millis(at)).is_ok()).count()
+        (0..tries).filter(|_| rate.admit(Millis(at), 1).is_ok()).count()
     }
 
     #[test]
     fn no_more_is_let_in_than_comes_in_a_second() {
         let mut rate = Rate::new(NonZeroU32::new(10).unwrap());
         assert_eq!(admitted(&mut rate, 5_000, 25), 10);
-        assert_eq!(rate.admit(Millis(5_000)), Err(Wait(Millis(100))));
+        assert_eq!(rate.admit(Millis(5_000), 1), Err(Wait(Millis(100))));
         assert_eq!(admitted(&mut rate, 5_099, 5), 0, "not yet");
         assert_eq!(admitted(&mut rate, 5_100, 5), 1);
         assert_eq!(admitted(&mut rate, 5_350, 5), 2);
         assert_eq!(admitted(&mut rate, 900_000, 50), 10, "a pause saves up one second and no more");
+    }
+
+    #[test]
+    fn what_weighs_more_takes_more_and_never_more_than_all() {
+        let mut rate = Rate::new(NonZeroU32::new(10).unwrap());
+        assert_eq!(rate.admit(Millis(0), 8), Ok(()));
+        assert_eq!(rate.admit(Millis(0), 5), Err(Wait(Millis(300))));
+        assert_eq!(rate.admit(Millis(300), 5), Ok(()));
+        assert_eq!(rate.admit(Millis(800), 5_000), Err(Wait(Millis(500))));
+        assert_eq!(rate.admit(Millis(1_300), u64::MAX), Ok(()), "a full bucket is enough for anything");
     }
 
     #[test]

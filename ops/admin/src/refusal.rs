@@ -69,6 +69,19 @@ impl Refusal {
         Self::new(StatusCode::FORBIDDEN, "acts_are_off", message)
     }
 
+    pub(crate) fn wrong_host() -> Self {
+        let message = "this port answers requests to localhost or to an address, not to a name of others";
+        Self::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", message)
+    }
+
+    pub(crate) fn broken_off() -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "failed",
+            "the request was broken off by an error of ours",
+        )
+    }
+
     pub(crate) fn too_large() -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body is too large")
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use actix_web::dev::{AppService, HttpServiceFactory};
 use actix_web::error::{JsonPayloadError, PathError, QueryPayloadError};
-use actix_web::middleware::from_fn;
+use actix_web::http::header;
+use actix_web::middleware::{DefaultHeaders, from_fn};
 use actix_web::{Error, FromRequest, Handler, HttpRequest, Responder, Route, web};
 use archipelago_runtime::Node;
 
@@ -47,6 +48,7 @@ impl HttpServiceFactory for AdminService {
             .app_data(web::PathConfig::default().error_handler(bad_path))
             .app_data(admin.clone())
             .wrap(from_fn(move |request, next| gate::pass(gated.clone(), request, next)))
+            .wrap(DefaultHeaders::new().add((header::X_CONTENT_TYPE_OPTIONS, "nosniff")))
             .register(config);
         web::resource("/livez").route(web::get().to(health::live)).register(config);
         web::resource("/readyz").app_data(admin).route(web::get().to(health::ready)).register(config);

@@ -1,13 +1,21 @@
 //! The admin API on a port of its own.
+//!
+//! At the loopback interface it answers only requests to `localhost` or to an address: a page of somebody else that a browser on this
+//! machine shows can let a name of its own lead here, and would otherwise read whatever the API shows.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 
-use actix_web::{App, HttpServer};
+use actix_web::body::{EitherBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header;
+use actix_web::middleware::{Condition, Next, from_fn};
+use actix_web::{App, Error, HttpServer, ResponseError};
 use archipelago_runtime::Node;
 use futures_util::future::{Either, select};
 
 use crate::host::spawn;
+use crate::refusal::Refusal;
 use crate::routes::admin;
 
 /// Where to listen.
@@ -54,7 +62,9 @@ impl Listen {
 pub fn serve(node: &Node, Listen(at): Listen) -> Result<SocketAddr, ServeError> {
     let refused = |source| ServeError { at, source };
     let of_node = node.clone();
-    let app = move || App::new().service(admin(&of_node));
+    let is_local = at.ip().is_loopback();
+    let app =
+        move || App::new().wrap(Condition::new(is_local, from_fn(local_hosts))).service(admin(&of_node));
     let server = HttpServer::new(app).workers(WORKERS).max_connections(MOST_CONNECTIONS).disable_signals();
     let server = server.shutdown_timeout(1).bind(at).map_err(refused)?;
     let at = server.addrs().first().copied().unwrap_or(at);
@@ -85,8 +95,62 @@ pub fn served_at(node: &Node) -> Option<SocketAddr> {
 
 struct ServedAt(SocketAddr);
 
+async fn local_hosts<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B>>, Error> {
+    let host = request.headers().get(header::HOST).map(|host| host.to_str().unwrap_or_default());
+    if host.is_none_or(is_local_host) {
+        return Ok(next.call(request).await?.map_into_left_body());
+    }
+    tracing::warn!(host, "a request to a name of others was refused");
+    let refused = Refusal::wrong_host().error_response();
+    Ok(request.into_response(refused).map_into_right_body())
+}
+
+/// Whether a `Host`, with or without a port, is `localhost` or an address.
+fn is_local_host(host: &str) -> bool {
+    let without_port = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let name = without_port.trim_end_matches('.').to_ascii_lowercase();
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(&name);
+    name == "localhost" || name.ends_with(".localhost") || address.parse::<IpAddr>().is_ok()
+}
+
 /// Threads that answer: operators are few.
 const WORKERS: usize = 1;
 
 /// Connections that are open at the same time.
 const MOST_CONNECTIONS: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_localhost_and_addresses_are_local_hosts() {
+        for local in [
+            "localhost",
+            "LocalHost:4780",
+            "a.localhost:1",
+            "127.0.0.1:4780",
+            "10.1.2.3",
+            "[::1]:4780",
+            "[::1]",
+        ] {
+            assert!(is_local_host(local), "{local}");
+        }
+        for foreign in [
+            "",
+            "evil.example",
+            "evil.example:4780",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:80",
+            "::1.x",
+        ] {
+            assert!(!is_local_host(foreign), "{foreign}");
+        }
+    }
+}

@@ -13,8 +13,21 @@ use crate::token::Token;
 /// The settings, and what is counted against them.
 pub(crate) struct AdminState {
     settings: AdminSettings,
-    rate: Mutex<Rate>,
+    /// Those who have shown the token: others cannot use up what they need.
+    operators: Mutex<Rate>,
+    anybody: Mutex<Rate>,
+    /// Members that ask what this node knows: what is asked of the whole cluster counts at each of them.
+    members: Mutex<Rate>,
     streams: AtomicU32,
+}
+
+/// Who wants something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// Somebody who has shown the token.
+    Operator,
+    Anybody,
+    Member,
 }
 
 /// The place of one who follows the events.
@@ -24,8 +37,9 @@ pub(crate) struct StreamPlace {
 
 impl AdminState {
     pub(crate) fn new(settings: AdminSettings) -> Self {
-        let rate = Mutex::new(Rate::new(settings.rate));
-        Self { settings, rate, streams: AtomicU32::new(0) }
+        let rate = || Mutex::new(Rate::new(settings.rate));
+        let (operators, anybody, members) = (rate(), rate(), rate());
+        Self { settings, operators, anybody, members, streams: AtomicU32::new(0) }
     }
 
     /// That of a node; with default settings if nobody has told it any.
@@ -33,9 +47,14 @@ impl AdminState {
         node.attached(|| Self::new(AdminSettings::default()))
     }
 
-    /// Lets one request in.
-    pub(crate) fn admit(&self, node: &Node) -> Result<(), Wait> {
-        self.rate.lock().unwrap_or_else(PoisonError::into_inner).admit(node.clock())
+    /// Lets a request of this weight in.
+    pub(crate) fn admit(&self, node: &Node, asker: Asker, weight: u64) -> Result<(), Wait> {
+        let rate = match asker {
+            Asker::Operator => &self.operators,
+            Asker::Anybody => &self.anybody,
+            Asker::Member => &self.members,
+        };
+        rate.lock().unwrap_or_else(PoisonError::into_inner).admit(node.clock(), weight)
     }
 
     pub(crate) const fn token(&self) -> Option<&Token> {

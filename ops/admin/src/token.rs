@@ -61,6 +61,7 @@ impl Token {
         let mut text = String::new();
         let most = Self::LONGEST as u64 + 3;
         let file = File::open(path).map_err(unreadable)?;
+        warn_if_open(path, &file);
         file.take(most).read_to_string(&mut text).map_err(unreadable)?;
         Self::new(text.trim_end_matches(['\r', '\n']))
     }
@@ -75,6 +76,19 @@ impl Token {
         black_box(difference) == 0
     }
 }
+
+/// A secret that every user of the machine can read is none.
+#[cfg(unix)]
+fn warn_if_open(path: &Path, file: &File) {
+    use std::os::unix::fs::PermissionsExt;
+    let is_open = file.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o007 != 0);
+    if is_open {
+        tracing::warn!(path = %path.display(), "everybody on this machine can read the admin token");
+    }
+}
+
+#[cfg(not(unix))]
+fn warn_if_open(_: &Path, _: &File) {}
 
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,9 +1,12 @@
 //! Who may change something, and what comes of it.
 
+use actix_web::App;
+use actix_web::dev::Service;
 use actix_web::http::StatusCode;
-use actix_web::test::TestRequest;
-use archipelago::Event;
-use archipelago::Notice;
+use actix_web::test::{self, TestRequest};
+use archipelago::{Event, Node, Notice};
+use archipelago_admin::admin;
+use futures_util::future::poll_immediate;
 use serde_json::{Value, json};
 
 use crate::schema::faults;
@@ -79,15 +82,20 @@ async fn guarded_reads_need_the_token_and_health_does_not() {
     node.stop().await.unwrap();
 }
 
+/// A shard that belongs to this one of two nodes.
+async fn a_shard_of(node: &Node) -> Value {
+    for number in 0..64 {
+        node.actor::<Guest>(format!("guest-{number}")).send(Greet).await.unwrap();
+    }
+    let (_, page) = get(node, "/v1/shards?kind=Guest").await;
+    let mine = page["items"].as_array().unwrap().iter().find(|shard| shard["node"] == node.id().to_string());
+    mine.expect("it has some")["shard"].clone()
+}
+
 #[actix::test]
 async fn a_shard_moves_to_the_node_that_is_named() {
     let (first, second) = two_nodes().await;
-    for number in 0..64 {
-        first.actor::<Guest>(format!("guest-{number}")).send(Greet).await.unwrap();
-    }
-    let (_, page) = get(&first, "/v1/shards?kind=Guest").await;
-    let mine = page["items"].as_array().unwrap().iter().find(|shard| shard["node"] == first.id().to_string());
-    let number = mine.expect("the first has some")["shard"].clone();
+    let number = a_shard_of(&first).await;
     let to = second.id().to_string();
     let wanted = json!({ "kind": "Guest", "shard": number, "to": to });
     let (status, moved) = post(&first, "/v1/shards/move", Some(wanted)).await;
@@ -154,6 +162,32 @@ async fn every_act_is_an_event_whatever_came_of_it() {
         acts.iter().map(|(act, outcome)| (act.as_str(), outcome.split(':').next().unwrap())).collect();
     assert_eq!(acts, [("deactivate", "refused (not_active)"), ("move shard", "refused (invalid_request)")]);
     node.stop().await.unwrap();
+}
+
+#[actix::test]
+async fn an_act_goes_on_to_its_end_when_whoever_asked_is_gone() {
+    let (first, second) = two_nodes().await;
+    let number = a_shard_of(&first).await;
+    let mut events = first.events().subscribe();
+    let wanted = json!({ "kind": "Guest", "shard": number, "to": second.id().to_string() });
+    let bearer = format!("Bearer {TOKEN}");
+    let request = TestRequest::post().uri("/v1/shards/move").set_json(wanted);
+    let request = request.insert_header(("Authorization", bearer)).to_request();
+    let app = test::init_service(App::new().service(admin(&first))).await;
+    let begun = poll_immediate(app.call(request)).await;
+    assert!(begun.is_none(), "it cannot be done at once");
+    let mut noted = || {
+        std::iter::from_fn(|| events.try_next())
+            .any(|notice| matches!(notice, Notice::Event(Event::Operated { act, .. }) if act == "move shard"))
+    };
+    for _ in 0..6_000 {
+        if noted() {
+            second.stop().await.unwrap();
+            return first.stop().await.unwrap();
+        }
+        actix::clock::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    panic!("the act was broken off");
 }
 
 #[actix::test]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use actix_web::http::StatusCode;
+use actix_web::test::TestRequest;
 use archipelago::Millis;
 use archipelago::embedded::EmbeddedStore;
 use archipelago_directory::{Sleep, Timer};
@@ -13,7 +14,7 @@ use archipelago_protocol::session::Session;
 use serde_json::{Value, json};
 
 use crate::schema::faults;
-use crate::support::{Greet, Guest, builder, code, eventually, get, two_nodes};
+use crate::support::{Greet, Guest, TOKEN, builder, code, eventually, get, send, two_nodes};
 
 /// What can be asked of the cluster, by the path of the same read on one node.
 const READS: [&str; 11] = [
@@ -135,4 +136,39 @@ async fn who_does_not_answer_is_named() {
     assert_eq!(nodes_in(&cluster["silent"]), [nobody.to_string()]);
     assert!(cluster["silent"][0]["reason"].as_str().unwrap().starts_with("not sent"), "{cluster}");
     node.stop().await.unwrap();
+}
+
+#[actix::test]
+async fn a_member_that_guards_what_it_shows_shows_it_nobody_through_another() {
+    let store = Arc::default();
+    let open = builder(&store, &[]).start().await.unwrap();
+    let guarded = builder(&store, &[("admin.guard_reads", "true")]).start().await.unwrap();
+    eventually("both take part", || open.members().len() == 2 && guarded.members().len() == 2).await;
+    let (status, cluster) = get(&open, "/v1/cluster/config").await;
+    assert_eq!(status, StatusCode::OK);
+    assert_eq!(nodes_in(&cluster["refused"]), [guarded.id().to_string()], "{cluster}");
+    assert_eq!(cluster["refused"][0]["error"]["code"], json!("wrong_token"));
+    let proven = TestRequest::get()
+        .uri("/v1/cluster/config")
+        .insert_header(("Authorization", format!("bearer {TOKEN}")));
+    let (_, cluster) = send(&open, proven).await;
+    assert_eq!(nodes_in(&cluster["answers"]).len(), 2, "{cluster}");
+    guarded.stop().await.unwrap();
+    open.stop().await.unwrap();
+}
+
+#[actix::test]
+async fn a_member_is_not_asked_more_often_than_its_own_rate_allows() {
+    let store = Arc::default();
+    let asking = builder(&store, &[]).start().await.unwrap();
+    let asked = builder(&store, &[("admin.rate", "5")]).start().await.unwrap();
+    eventually("both take part", || asking.members().len() == 2 && asked.members().len() == 2).await;
+    let mut refused = 0;
+    for _ in 0..40 {
+        let (_, cluster) = get(&asking, "/v1/cluster/session").await;
+        refused += cluster["refused"].as_array().unwrap().len();
+    }
+    assert!((1..=35).contains(&refused), "{refused}");
+    asked.stop().await.unwrap();
+    asking.stop().await.unwrap();
 }

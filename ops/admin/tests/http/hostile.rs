@@ -125,3 +125,26 @@ async fn above_the_rate_requests_are_told_to_wait() {
     );
     node.stop().await.unwrap();
 }
+
+#[actix::test]
+async fn whoever_knows_the_token_is_not_locked_out_by_those_who_do_not() {
+    let node = node_with(&[("admin.rate", "5")]).await;
+    for _ in 0..50 {
+        get(&node, "/v1/session").await;
+    }
+    assert_eq!(code(&get(&node, "/v1/session").await), (429, "too_many_requests"));
+    let answer = send(&node, post("/v1/actors/Guest/guest/deactivate")).await;
+    assert_eq!(code(&answer), (404, "not_active"), "{}", answer.1);
+    node.stop().await.unwrap();
+}
+
+#[actix::test]
+async fn what_costs_more_uses_the_rate_up_faster() {
+    let node = node_with(&[("admin.rate", "16")]).await;
+    let mut granted = 0;
+    for _ in 0..16 {
+        granted += usize::from(get(&node, "/v1/shards?kind=Guest").await.0 == StatusCode::OK);
+    }
+    assert!((2..16).contains(&granted), "{granted}");
+    node.stop().await.unwrap();
+}

@@ -9,8 +9,12 @@ use archipelago_admin::{Listen, NotLoopback, serve, served_at};
 use crate::support::{builder, node, node_with};
 
 fn request(at: SocketAddr, path: &str) -> std::io::Result<String> {
+    request_to(at, &at.to_string(), path)
+}
+
+fn request_to(at: SocketAddr, host: &str, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(at)?;
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n")?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     Ok(answer)
@@ -31,6 +35,21 @@ async fn a_port_of_its_own_answers_until_the_node_has_stopped() {
         actix::clock::sleep(std::time::Duration::from_millis(5)).await;
     }
     panic!("the port is still open");
+}
+
+#[actix::test]
+async fn a_page_that_lets_its_name_lead_here_is_told_nothing() {
+    let node = node().await;
+    let at = serve(&node, Listen::on_loopback("127.0.0.1:0".parse().unwrap()).unwrap()).unwrap();
+    for (host, status) in
+        [("evil.example", 421), ("evil.example:4780", 421), ("localhost:1", 200), ("[::1]", 200)]
+    {
+        let answer = web::block(move || request_to(at, host, "/v1/node")).await.unwrap().unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{host}: {answer}");
+        assert_eq!(answer.contains(&node.id().to_string()), status == 200, "{host}: {answer}");
+        assert!(status != 200 || answer.contains("x-content-type-options: nosniff"), "{answer}");
+    }
+    node.stop().await.unwrap();
 }
 
 #[test]
