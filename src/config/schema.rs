@@ -305,6 +305,7 @@ static KEYS: [Key; 178] = [
     Key::of::<bool>(&["admin", "expose"]),
     Key::of::<Optional<PathBuf>>(&["admin", "token_file"]),
     Key::of::<bool>(&["admin", "guard_reads"]),
+    Key::of::<bool>(&["admin", "metrics"]),
     Key::of::<NonZeroU32>(&["admin", "rate"]),
     Key::of::<NonZeroU32>(&["admin", "event_streams"]),
 ];

@@ -22,7 +22,7 @@ use crate::refusal::Refusal;
 use crate::routes::Admin;
 use crate::state::AdminState;
 use crate::wire::{Answer, Id, show};
-use crate::{actors, config, kinds, node, peers, shards};
+use crate::{actors, config, kinds, messages, node, peers, shards};
 
 /// The way of a node to the admin APIs of the other members. Make it before the node, and give it to both.
 #[derive(Clone, Debug, Default)]
@@ -185,6 +185,7 @@ async fn read(admin: web::Data<Admin>, Question { what, query }: &Question) -> A
         "peers" => peers::peers(admin).await,
         "lanes" => peers::lanes(admin).await,
         "dead-letters" => peers::dead_letters(admin).await,
+        "messages" => messages::messages(admin, query_of(query)?).await,
         "config" => config::config(admin).await,
         _ => Err(Refusal::no_such_path()),
     }
@@ -195,7 +196,7 @@ fn query_of<T: serde::de::DeserializeOwned>(query: &str) -> Result<web::Query<T>
 }
 
 /// The reads that say something about one node.
-const CAN_BE_ASKED: [&str; 11] = [
+const CAN_BE_ASKED: [&str; 12] = [
     "node",
     "session",
     "members",
@@ -206,6 +207,7 @@ const CAN_BE_ASKED: [&str; 11] = [
     "peers",
     "lanes",
     "dead-letters",
+    "messages",
     "config",
 ];
 

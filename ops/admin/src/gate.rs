@@ -4,7 +4,7 @@ use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::{Method, header};
 use actix_web::middleware::Next;
-use actix_web::{Error, web};
+use actix_web::{Error, HttpRequest, web};
 use archipelago_runtime::Node;
 
 use crate::refusal::Refusal;
@@ -25,14 +25,21 @@ fn may_pass(node: &Node, state: &AdminState, request: &ServiceRequest) -> Result
     state.admit(node).map_err(Refusal::too_many)?;
     let acts = !matches!(*request.method(), Method::GET | Method::HEAD);
     if acts || state.guards_reads() {
-        check_token(node, state, request, acts)?;
+        check_token(node, state, request.request(), acts)?;
     }
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > LONGEST_BODY as u64) { Err(Refusal::too_large()) } else { Ok(()) }
 }
 
-fn check_token(node: &Node, state: &AdminState, request: &ServiceRequest, acts: bool) -> Result<(), Refusal> {
+/// Whether the metrics may be shown.
+#[cfg(feature = "prometheus")]
+pub(crate) fn may_scrape(node: &Node, state: &AdminState, request: &HttpRequest) -> Result<(), Refusal> {
+    state.admit_scrape(node).map_err(Refusal::too_many)?;
+    if state.guards_reads() { check_token(node, state, request, false) } else { Ok(()) }
+}
+
+fn check_token(node: &Node, state: &AdminState, request: &HttpRequest, acts: bool) -> Result<(), Refusal> {
     let Some(token) = state.token() else {
         return Err(if acts { Refusal::acts_are_off() } else { Refusal::no_token() });
     };

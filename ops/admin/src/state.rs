@@ -14,6 +14,8 @@ use crate::token::Token;
 pub(crate) struct AdminState {
     settings: AdminSettings,
     rate: Mutex<Rate>,
+    #[cfg(feature = "prometheus")]
+    scrapes: Mutex<Rate>,
     streams: AtomicU32,
 }
 
@@ -25,7 +27,13 @@ pub(crate) struct StreamPlace {
 impl AdminState {
     pub(crate) fn new(settings: AdminSettings) -> Self {
         let rate = Mutex::new(Rate::new(settings.rate));
-        Self { settings, rate, streams: AtomicU32::new(0) }
+        Self {
+            settings,
+            rate,
+            #[cfg(feature = "prometheus")]
+            scrapes: Mutex::new(Rate::new(SCRAPES)),
+            streams: AtomicU32::new(0),
+        }
     }
 
     /// That of a node; with default settings if nobody has told it any.
@@ -36,6 +44,12 @@ impl AdminState {
     /// Lets one request in.
     pub(crate) fn admit(&self, node: &Node) -> Result<(), Wait> {
         self.rate.lock().unwrap_or_else(PoisonError::into_inner).admit(node.clock())
+    }
+
+    /// Lets one look at the metrics in.
+    #[cfg(feature = "prometheus")]
+    pub(crate) fn admit_scrape(&self, node: &Node) -> Result<(), Wait> {
+        self.scrapes.lock().unwrap_or_else(PoisonError::into_inner).admit(node.clock())
     }
 
     pub(crate) const fn token(&self) -> Option<&Token> {
@@ -62,3 +76,10 @@ impl Drop for StreamPlace {
         gauge!("archipelago_admin_event_streams").set(f64::from(before.saturating_sub(1)));
     }
 }
+
+/// Looks at the metrics in a second: Prometheus takes one in some seconds, and there may be a pair of them.
+#[cfg(feature = "prometheus")]
+const SCRAPES: std::num::NonZeroU32 = match std::num::NonZeroU32::new(10) {
+    Some(scrapes) => scrapes,
+    None => std::num::NonZeroU32::MIN,
+};
