@@ -91,7 +91,7 @@ async fn each_start_is_counted_and_some_are_measured() {
     );
     let sampled = |message: &Value| message["sampled"].as_u64().unwrap();
     let measured = sampled(quick) + sampled(slow);
-    assert!((20..=25).contains(&measured), "one in 64 of 1440, on two arbiters: {measured}");
+    assert!((18..=27).contains(&measured), "one in 64 of 1440, on two arbiters: {measured}");
     let bounds = answer["bounds_seconds"].as_array().unwrap();
     for message in [quick, slow, unsent] {
         let buckets = message["buckets"].as_array().unwrap();
