@@ -6,8 +6,8 @@ use archipelago_runtime::{Node, NodeBuilder};
 
 use crate::Error;
 #[cfg(feature = "admin")]
-use crate::config::{ConfigError, Fault};
-use crate::config::{Origins, Settings};
+use crate::config::Fault;
+use crate::config::{ConfigError, Origins, Settings};
 
 /// The admin API of a node in the making.
 #[derive(Default)]
@@ -17,6 +17,24 @@ pub(crate) struct AdminPart {
 }
 
 impl AdminPart {
+    /// Before the node starts: what it counts must be counted from the beginning.
+    ///
+    /// # Errors
+    ///
+    /// The process is to count for Prometheus, and cannot.
+    pub(crate) fn before(settings: &Settings, origins: &Origins) -> Result<Self, ConfigError> {
+        #[cfg(feature = "prometheus")]
+        if settings.admin.metrics {
+            let refused =
+                |error: archipelago_admin::MetricsError| Fault::Refused { message: error.to_string() };
+            archipelago_admin::install_metrics()
+                .map_err(|error| origins.refuse(&["admin.metrics"], refused(error)))?;
+        }
+        #[cfg(not(feature = "prometheus"))]
+        let _ = (settings, origins);
+        Ok(Self::default())
+    }
+
     /// Lets the node answer for its cluster.
     pub(crate) fn take_part(&self, builder: NodeBuilder) -> NodeBuilder {
         #[cfg(feature = "admin")]

@@ -12,7 +12,7 @@ use archipelago_protocol::identity::ActorId;
 use archipelago_protocol::membership::{LeaderProvider, LeaderRule, SplitBrain, SplitStrategy};
 use archipelago_protocol::placement::ChooseNode;
 use archipelago_runtime::env::{Environment, HostEnvironment, Threads};
-use archipelago_runtime::{BoxError, Node, NodeBuilder, Reach, Sharding, VirtualActor};
+use archipelago_runtime::{BoxError, Node, NodeBuilder, Reach, Sharding, TraceBridge, VirtualActor};
 
 use crate::admin::AdminPart;
 use crate::config::{ConfigError, Fault, Loader, Origins, Settings, TransportKind};
@@ -213,6 +213,13 @@ impl Builder {
         self.add(|builder| builder.reach::<A>(reach))
     }
 
+    /// Joins the spans of the program with the traces that messages carry: a handler's span is then a child of the span that its
+    /// message was sent in, on whatever node that was.
+    #[must_use]
+    pub fn traces(self, bridge: impl TraceBridge) -> Self {
+        self.add(|builder| builder.traces(Arc::new(bridge)))
+    }
+
     /// Hosts actors of type `A`, each made by `Default`.
     #[must_use]
     pub fn actor<A: VirtualActor + Default>(self) -> Self {
@@ -287,7 +294,7 @@ impl Builder {
             Some(transport) => Arc::new(env.with_transport(transport)),
             None => Arc::new(env),
         };
-        let admin = AdminPart::default();
+        let admin = AdminPart::before(&settings, &origins)?;
         let settings_on = |store: String| {
             node_settings(&settings, store).map_err(|error| {
                 let fault = Fault::Refused { message: error.to_string() };

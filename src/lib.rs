@@ -9,7 +9,8 @@
 //! - [`remote`] and [`VirtualActor`](macro@VirtualActor) declare messages and actors.
 //! - [`BuildNode::builder`] starts a [`Node`]; [`config`] says what it can be told, and which transport it uses
 //!   (cargo features `quic` and `tcp`) and which store (`etcd`, `nats` and `foundationdb`; one in memory is always there).
-//! - The cargo feature `admin` shows over HTTP what a node knows, and lets an operator change something.
+//! - The cargo feature `admin` shows over HTTP what a node knows, and lets an operator change something; `prometheus` adds its
+//!   metrics.
 //! - [`ActorRef`] sends; [`CallError::outcome`] tells a failed caller whether the handler may have run.
 //! - [`Lifecycle`] runs code when an actor comes and goes; [`Persistent`] keeps its state in between, and
 //!   [`Migrate`] takes it along when the actor moves to another node.
@@ -25,6 +26,8 @@ mod store;
 
 #[cfg(feature = "admin")]
 pub use archipelago_admin::{AdminService, admin};
+#[cfg(feature = "prometheus")]
+pub use archipelago_admin::{MetricsError, install_metrics};
 pub use archipelago_macros::{NamedActor, RemoteMessage, VirtualActor, remote};
 pub use archipelago_protocol::activation::{DeactivateReason, Interleave};
 pub use archipelago_protocol::call::{CallError, ForeignNamespace, Outcome, Queue, UnknownMessage};
@@ -39,11 +42,12 @@ pub use archipelago_protocol::time::Millis;
 pub use archipelago_protocol::watch::Termination;
 pub use archipelago_runtime::{
     AcceptedBy, Activation, ActorRef, BoxError, Call, CallOptions, ClusterMember, DeadLetter, Event,
-    EventStream, InCall, InboundMessage, Lifecycle, MessageEnvelope, MessageRef, MessageTable, Migrate,
-    NameError, NamedActor, NamedRef, NamedTable, Node, NodeSettings, Notice, Persistent, PlaceError,
-    PlacedActor, RangeError, RemoteDeadLetter, RemoteMessage, Saving, SendRemote, ShardEnvelope, ShardRegion,
-    Sharding, Spawned, StartError, StateError, StopError, SubscribeInbound, Subscription, TransportActor,
-    UntypedRef, VirtualActor, Watch, current_trace, env, in_call, remaining,
+    EventStream, InCall, InboundMessage, Lifecycle, METRICS, MessageEnvelope, MessageRef, MessageTable,
+    Metric, MetricKind, Migrate, NameError, NamedActor, NamedRef, NamedTable, Node, NodeSettings, Notice,
+    Persistent, PlaceError, PlacedActor, RangeError, RemoteDeadLetter, RemoteMessage, Saving, SendRemote,
+    ShardEnvelope, ShardRegion, Sharding, Spawned, StartError, StateError, StopError, SubscribeInbound,
+    Subscription, TraceBridge, TransportActor, UntypedRef, VirtualActor, Watch, current_trace,
+    describe_metrics, env, in_call, remaining,
 };
 pub use builder::{BuildNode, Builder};
 pub use error::Error;

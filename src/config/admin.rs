@@ -29,6 +29,8 @@ pub struct AdminSettings {
     pub token_file: Option<PathBuf>,
     /// Whether the token is needed to see anything, too.
     pub guard_reads: bool,
+    /// Whether the process counts for Prometheus, which `/metrics` shows.
+    pub metrics: bool,
     /// Requests a second that are answered.
     pub rate: NonZeroU32,
     /// How many may follow the events at the same time.
@@ -43,6 +45,7 @@ impl Default for AdminSettings {
             expose: false,
             token_file: None,
             guard_reads: false,
+            metrics: false,
             rate: count::<200>(),
             event_streams: count::<16>(),
         }

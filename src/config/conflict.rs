@@ -192,6 +192,9 @@ pub enum Conflict {
     /// The admin API is not in this build. Switch its cargo feature on.
     #[error("needs archipelago's cargo feature `admin`")]
     AdminNotBuilt,
+    /// The metrics for Prometheus are not in this build. Switch their cargo feature on.
+    #[error("needs archipelago's cargo feature `prometheus`")]
+    MetricsNotBuilt,
     /// Others would reach the admin API, and nobody said that they may.
     #[error(
         "{bind} can be reached from other machines, over plain HTTP: bind to 127.0.0.1, or set admin.expose \
@@ -265,6 +268,7 @@ impl Conflict {
             Self::StreamWindow { .. } => vec!["lanes.stream_window"],
             Self::LargestBelowFrame { .. } => vec!["lanes.largest", "lanes.frame"],
             Self::AdminNotBuilt => vec!["admin.serve"],
+            Self::MetricsNotBuilt => vec!["admin.metrics"],
             Self::AdminExposed { .. } => vec!["admin.bind"],
             Self::AdminGuardedWithoutToken => vec!["admin.guard_reads"],
         }
@@ -366,6 +370,9 @@ impl Conflict {
         let admin = &settings.admin;
         if admin.guard_reads && admin.token_file.is_none() {
             return Some(Self::AdminGuardedWithoutToken);
+        }
+        if admin.metrics && cfg!(not(feature = "prometheus")) {
+            return Some(Self::MetricsNotBuilt);
         }
         if !admin.serve {
             return None;

@@ -128,7 +128,7 @@ fn owned(path: &[&str]) -> Vec<String> {
 
 const ANY: &str = "*";
 
-static KEYS: [Key; 178] = [
+static KEYS: [Key; 179] = [
     Key::of::<Namespace>(&["namespace"]),
     Key::of::<Text>(&["node", "name"]),
     Key::of::<BTreeSet<String>>(&["node", "roles"]),
@@ -305,6 +305,7 @@ static KEYS: [Key; 178] = [
     Key::of::<bool>(&["admin", "expose"]),
     Key::of::<Optional<PathBuf>>(&["admin", "token_file"]),
     Key::of::<bool>(&["admin", "guard_reads"]),
+    Key::of::<bool>(&["admin", "metrics"]),
     Key::of::<NonZeroU32>(&["admin", "rate"]),
     Key::of::<NonZeroU32>(&["admin", "event_streams"]),
 ];

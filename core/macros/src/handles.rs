@@ -52,7 +52,11 @@ impl Handles {
 
     /// For each message the marker impl that lets it be sent, and one check that their wire ids differ.
     pub(crate) fn declarations(&self, input: &DeriveInput, root: &Root) -> TokenStream {
-        let accepted = self.messages.iter().map(|message| accepted_by(message, input, root));
+        let accepted = self
+            .messages
+            .iter()
+            .enumerate()
+            .map(|(place, message)| accepted_by((place, message), input, root));
         let distinct = self.distinct(root);
         quote!(#(#accepted)* #distinct)
     }
@@ -71,7 +75,7 @@ impl Handles {
     }
 }
 
-fn accepted_by(message: &Type, input: &DeriveInput, root: &Root) -> TokenStream {
+fn accepted_by((place, message): (usize, &Type), input: &DeriveInput, root: &Root) -> TokenStream {
     let (runtime, via) = (root.runtime(), placed(root.runtime(), message.span()));
     let actor = &input.ident;
     let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
@@ -80,6 +84,7 @@ fn accepted_by(message: &Type, input: &DeriveInput, root: &Root) -> TokenStream 
         #[automatically_derived]
         impl #impl_generics #runtime::AcceptedBy<#actor #type_generics> for #message #where_clause {
             type Via = #via::ViaHandler;
+            const PLACE: usize = #place;
         }
     }
 }

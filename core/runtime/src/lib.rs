@@ -14,6 +14,7 @@ mod cluster;
 #[doc(hidden)]
 pub mod corpus;
 mod datacenter;
+mod described;
 pub mod env;
 mod events;
 mod inspect;
@@ -36,14 +37,16 @@ mod tables;
 mod watch;
 
 pub use activation::Activation;
-pub use call::{Call, CallOptions, InCall, current_trace, in_call, remaining};
+pub use call::{Call, CallOptions, InCall, TraceBridge, current_trace, in_call, remaining};
 pub use catalog::{Factory, MessageTable};
 pub use cluster::ClusterMember;
 pub use datacenter::{DataCenterSettings, Gateways, PlaceError, PlacedActor, Reach};
+pub use described::{METRICS, Metric, MetricKind, describe_metrics};
 pub use events::{DeadLetter, Event, EventStream, Notice, RemoteDeadLetter, Subscription};
 pub use inspect::{
     ActorCursor, ActorPage, ActorQuery, ActorView, BadCursor, Gathered, KeptLetter, KindView, LaneView,
-    MoveView, NoSuchPlace, OwnerView, PeerView, SessionStanding, SessionView, Suspicion, Whereabouts,
+    MESSAGE_BOUNDS, MessageView, MoveView, NoSuchPlace, OwnerView, PeerView, SessionStanding, SessionView,
+    Suspicion, Whereabouts,
 };
 pub use message::{AcceptedBy, BoxError, Lifecycle, NamedActor, RemoteMessage, VirtualActor};
 #[doc(hidden)]

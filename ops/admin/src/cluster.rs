@@ -23,7 +23,7 @@ use crate::refusal::Refusal;
 use crate::routes::Admin;
 use crate::state::{AdminState, Asker};
 use crate::wire::{Answer, Id, show};
-use crate::{actors, config, kinds, node, peers, shards, weight};
+use crate::{actors, config, kinds, messages, node, peers, shards, weight};
 
 /// The way of a node to the admin APIs of the other members. Make it before the node, and give it to both.
 #[derive(Clone, Debug, Default)]
@@ -208,6 +208,7 @@ async fn read(admin: web::Data<Admin>, Question { what, query, .. }: &Question) 
         "peers" => peers::peers(admin).await,
         "lanes" => peers::lanes(admin).await,
         "dead-letters" => peers::dead_letters(admin).await,
+        "messages" => messages::messages(admin, query_of(query)?).await,
         "config" => config::config(admin).await,
         _ => Err(Refusal::no_such_path()),
     }
@@ -218,7 +219,7 @@ fn query_of<T: serde::de::DeserializeOwned>(query: &str) -> Result<web::Query<T>
 }
 
 /// The reads that say something about one node.
-const CAN_BE_ASKED: [&str; 11] = [
+const CAN_BE_ASKED: [&str; 12] = [
     "node",
     "session",
     "members",
@@ -229,6 +230,7 @@ const CAN_BE_ASKED: [&str; 11] = [
     "peers",
     "lanes",
     "dead-letters",
+    "messages",
     "config",
 ];
 

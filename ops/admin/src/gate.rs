@@ -7,7 +7,7 @@ use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::{Method, header};
 use actix_web::middleware::Next;
-use actix_web::{Error, HttpMessage, web};
+use actix_web::{Error, HttpMessage, HttpRequest, web};
 use archipelago_runtime::Node;
 
 use crate::host::to_the_end;
@@ -22,7 +22,7 @@ pub(crate) async fn pass(
     request: ServiceRequest,
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let proven = Proven(shows_token(&admin.state, &request));
+    let proven = Proven(shows_token(&admin.state, request.request()));
     may_pass(&admin.node, &admin.state, &request, proven)?;
     request.extensions_mut().insert(proven);
     if acts(&request) {
@@ -51,14 +51,22 @@ fn may_pass(
     state.admit(node, asker, weight::of(path, node.members().len())).map_err(Refusal::too_many)?;
     let acts = acts(request);
     if !proven && (acts || state.guards_reads()) {
-        return Err(without_token(node, state, request, acts));
+        return Err(without_token(node, state, request.request(), acts));
     }
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > LONGEST_BODY as u64) { Err(Refusal::too_large()) } else { Ok(()) }
 }
 
-fn shows_token(state: &AdminState, request: &ServiceRequest) -> bool {
+/// Whether the metrics may be shown.
+#[cfg(feature = "prometheus")]
+pub(crate) fn may_scrape(node: &Node, state: &AdminState, request: &HttpRequest) -> Result<(), Refusal> {
+    state.admit_scrape(node).map_err(Refusal::too_many)?;
+    let may = !state.guards_reads() || shows_token(state, request);
+    if may { Ok(()) } else { Err(without_token(node, state, request, false)) }
+}
+
+fn shows_token(state: &AdminState, request: &HttpRequest) -> bool {
     let given = request.headers().get(header::AUTHORIZATION).map(header::HeaderValue::as_bytes);
     let given = given.and_then(|given| {
         let (scheme, token) = given.split_at_checked(BEARER.len())?;
@@ -67,7 +75,7 @@ fn shows_token(state: &AdminState, request: &ServiceRequest) -> bool {
     given.zip(state.token()).is_some_and(|(given, token)| token.is(given))
 }
 
-fn without_token(node: &Node, state: &AdminState, request: &ServiceRequest, acts: bool) -> Refusal {
+fn without_token(node: &Node, state: &AdminState, request: &HttpRequest, acts: bool) -> Refusal {
     if acts && state.token().is_none() {
         return Refusal::acts_are_off();
     }

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! [`serve`] gives it a port of its own. Either way the answers are under `/v1`, described by the OpenAPI document at
-//! `/v1/openapi.json`, with `/livez` and `/readyz` beside them. Whatever a GET shows is a copy that costs little and is bounded.
+//! `/v1/openapi.json`, with `/livez` and `/readyz` beside them, and with the cargo feature `prometheus` `/metrics`. Whatever a GET shows is a copy that costs little and is bounded.
 //! A POST changes something: it needs the token of [`AdminSettings`], and without one nothing can be changed.
 //!
 //! Invariant: a request never waits for an actor, and what one request may cost does not depend on how many actors there are.
@@ -26,9 +26,12 @@ mod gate;
 mod health;
 mod host;
 mod kinds;
+mod messages;
 mod node;
 mod openapi;
 mod peers;
+#[cfg(feature = "prometheus")]
+mod prometheus;
 mod rate;
 mod refusal;
 mod routes;
@@ -42,6 +45,8 @@ mod wire;
 
 pub use cluster::Neighbours;
 pub use config::show_configuration;
+#[cfg(feature = "prometheus")]
+pub use prometheus::{MetricsError, install_metrics};
 pub use routes::{AdminService, admin};
 pub use server::{Listen, NotLoopback, ServeError, serve, served_at};
 pub use settings::{AdminSettings, install};

@@ -13,7 +13,9 @@ use crate::gate::LONGEST_BODY;
 use crate::refusal::Refusal;
 use crate::state::AdminState;
 use crate::wire::Answer;
-use crate::{actors, acts, cluster, config, events, gate, health, kinds, node, openapi, peers, shards};
+use crate::{
+    actors, acts, cluster, config, events, gate, health, kinds, messages, node, openapi, peers, shards,
+};
 
 /// What every handler gets.
 pub(crate) struct Admin {
@@ -21,7 +23,8 @@ pub(crate) struct Admin {
     pub(crate) state: Arc<AdminState>,
 }
 
-/// The admin API of one node, to be given to [`App::service`](actix_web::App::service): `/v1/..`, `/livez` and `/readyz`. A scope
+/// The admin API of one node, to be given to [`App::service`](actix_web::App::service): `/v1/..`, `/livez`, `/readyz` and, with
+/// the cargo feature `prometheus`, `/metrics`. A scope
 /// around it puts all of them under a path of your own.
 pub struct AdminService {
     node: Node,
@@ -49,6 +52,11 @@ impl HttpServiceFactory for AdminService {
             .app_data(admin.clone())
             .wrap(from_fn(move |request, next| gate::pass(gated.clone(), request, next)))
             .wrap(DefaultHeaders::new().add((header::X_CONTENT_TYPE_OPTIONS, "nosniff")))
+            .register(config);
+        #[cfg(feature = "prometheus")]
+        web::resource("/metrics")
+            .app_data(admin.clone())
+            .route(web::get().to(crate::prometheus::scrape))
             .register(config);
         web::resource("/livez").route(web::get().to(health::live)).register(config);
         web::resource("/readyz").app_data(admin).route(web::get().to(health::ready)).register(config);
@@ -102,6 +110,7 @@ pub(crate) fn routes() -> Vec<Entry> {
         Entry::get("/peers", peers::peers),
         Entry::get("/lanes", peers::lanes),
         Entry::get("/dead-letters", peers::dead_letters),
+        Entry::get("/messages", messages::messages),
         Entry::get("/config", config::config),
         Entry::get("/events", events::events),
         Entry::get("/openapi.json", openapi::document),

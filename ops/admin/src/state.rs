@@ -18,6 +18,8 @@ pub(crate) struct AdminState {
     anybody: Mutex<Rate>,
     /// Members that ask what this node knows: what is asked of the whole cluster counts at each of them.
     members: Mutex<Rate>,
+    #[cfg(feature = "prometheus")]
+    scrapes: Mutex<Rate>,
     streams: AtomicU32,
 }
 
@@ -39,7 +41,15 @@ impl AdminState {
     pub(crate) fn new(settings: AdminSettings) -> Self {
         let rate = || Mutex::new(Rate::new(settings.rate));
         let (operators, anybody, members) = (rate(), rate(), rate());
-        Self { settings, operators, anybody, members, streams: AtomicU32::new(0) }
+        Self {
+            settings,
+            operators,
+            anybody,
+            members,
+            #[cfg(feature = "prometheus")]
+            scrapes: Mutex::new(Rate::new(SCRAPES)),
+            streams: AtomicU32::new(0),
+        }
     }
 
     /// That of a node; with default settings if nobody has told it any.
@@ -55,6 +65,12 @@ impl AdminState {
             Asker::Member => &self.members,
         };
         rate.lock().unwrap_or_else(PoisonError::into_inner).admit(node.clock(), weight)
+    }
+
+    /// Lets one look at the metrics in.
+    #[cfg(feature = "prometheus")]
+    pub(crate) fn admit_scrape(&self, node: &Node) -> Result<(), Wait> {
+        self.scrapes.lock().unwrap_or_else(PoisonError::into_inner).admit(node.clock(), 1)
     }
 
     pub(crate) const fn token(&self) -> Option<&Token> {
@@ -81,3 +97,10 @@ impl Drop for StreamPlace {
         gauge!("archipelago_admin_event_streams").set(f64::from(before.saturating_sub(1)));
     }
 }
+
+/// Looks at the metrics in a second: Prometheus takes one in some seconds, and there may be a pair of them.
+#[cfg(feature = "prometheus")]
+const SCRAPES: std::num::NonZeroU32 = match std::num::NonZeroU32::new(10) {
+    Some(scrapes) => scrapes,
+    None => std::num::NonZeroU32::MIN,
+};

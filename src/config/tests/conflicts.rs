@@ -248,6 +248,16 @@ fn an_admin_api_that_others_reach_is_refused_unless_it_is_said() {
     }
 }
 
+#[cfg(not(feature = "prometheus"))]
+#[test]
+fn metrics_that_are_not_in_this_build_are_refused() {
+    let said = said_about("metrics-not-built", "[admin]\nmetrics = true\n");
+    assert!(
+        said.starts_with("archipelago.toml:2: admin.metrics: needs archipelago's cargo feature `prometheus`"),
+        "{said}"
+    );
+}
+
 #[cfg(not(feature = "admin"))]
 #[test]
 fn an_admin_api_that_is_not_in_this_build_is_refused() {

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use archipelago_protocol::message::{CallChain, TraceContext};
 use archipelago_protocol::time::Millis;
+use tracing::Span;
 
 use crate::arbiter::ArbiterLocal;
 use crate::node::NodeShared;
@@ -156,7 +157,8 @@ pub fn current_trace() -> Option<TraceContext> {
     CURRENT.with_borrow(|current| current.as_ref()?.came_with.as_deref()?.trace)
 }
 
-/// Keeps the deadline, the trace and the call chain of the present call inside `work`, across its awaits.
+/// Keeps the deadline, the trace and the call chain of the present call inside `work`, across its awaits, and the span that
+/// is entered now.
 ///
 /// ```
 /// # async fn other() {}
@@ -167,17 +169,18 @@ pub fn current_trace() -> Option<TraceContext> {
 /// # }
 /// ```
 pub fn in_call<F: Future>(work: F) -> InCall<F> {
-    InCall { job: CURRENT.with_borrow(Clone::clone), work: Box::pin(work) }
+    InCall { job: CURRENT.with_borrow(Clone::clone), span: Span::current(), work: Box::pin(work) }
 }
 
 /// Runs `work` as part of `job`, across its awaits.
 pub(crate) fn within<F: Future>(job: Entered, work: F) -> InCall<F> {
-    InCall { job: Some(job), work: Box::pin(work) }
+    InCall { job: Some(job), span: Span::none(), work: Box::pin(work) }
 }
 
 /// The future of [`in_call`].
 pub struct InCall<F> {
     job: Option<Entered>,
+    span: Span,
     work: Pin<Box<F>>,
 }
 
@@ -185,9 +188,11 @@ impl<F: Future> Future for InCall<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        match self.job.clone() {
-            Some(job) => enter(job, || self.work.as_mut().poll(cx)),
-            None => self.work.as_mut().poll(cx),
+        let Self { job, span, work } = &mut *self;
+        let _inside = span.enter();
+        match job.clone() {
+            Some(job) => enter(job, || work.as_mut().poll(cx)),
+            None => work.as_mut().poll(cx),
         }
     }
 }

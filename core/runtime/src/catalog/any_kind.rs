@@ -14,6 +14,7 @@ use super::kind::Target;
 use super::luggage::Luggage;
 use super::seal::{Leaving, Left};
 use super::shards::Shards;
+use super::tally::Tallies;
 use crate::arbiter::ArbiterLocal;
 use crate::call::AnswerSender;
 use crate::inspect::{ActorView, Listed, Wanted};
@@ -96,6 +97,8 @@ pub(crate) trait AnyKind: Any {
     fn list(&self, wanted: &Wanted<'_>, now: Millis) -> Listed;
     /// Shows one actor, if it has a slot.
     fn view(&self, target: &Target, now: Millis) -> Option<ActorView>;
+    /// What was counted of its messages.
+    fn tallies(&self) -> &Tallies;
     /// How many actors have a slot.
     fn active(&self) -> usize;
     /// Refuses everything that waits, because the arbiter ends.

@@ -19,6 +19,7 @@ use tracing::level_filters::LevelFilter;
 use super::job::{Queued, Ran};
 use super::kind::KindCatalog;
 use super::slot::{Running, Slot};
+use super::tally::Tallies;
 use crate::arbiter::{ArbiterLocal, not_serving};
 use crate::call::{Entered, begin, enter};
 use crate::message::VirtualActor;
@@ -55,7 +56,7 @@ impl<A: VirtualActor> Inbox<A> {
             if ctx.waiting() || !self.take_job(now) {
                 return false;
             }
-            let ran = self.run(actor, ctx);
+            let ran = self.run(actor, ctx, kind.map(KindCatalog::tallies));
             // One reading ends this job and begins the next.
             now = on.coarse();
             match (ran, self.on_stack.take()) {
@@ -116,15 +117,18 @@ impl<A: VirtualActor> Inbox<A> {
     }
 
     /// Calls the handler. The job stays with the inbox meanwhile, so that a panic does not lose its caller.
-    fn run(&mut self, actor: &mut A, ctx: &mut Context<A>) -> Ran {
+    fn run(&mut self, actor: &mut A, ctx: &mut Context<A>, tallies: Option<&Tallies>) -> Ran {
         let Some((token, job)) = &mut self.on_stack else { return Ran::Done };
         begin(*token, job.head.deadline, &job.head.scope);
         if LevelFilter::current() < LevelFilter::DEBUG {
             // Nobody would see the span.
-            return job.body.run(actor, ctx);
+            return job.body.run(actor, ctx, tallies);
         }
-        let span = tracing::debug_span!("handle", actor = %self.slot.id, message = job.body.name());
-        span.in_scope(|| job.body.run(actor, ctx))
+        let node = self.on.node();
+        let (actor_id, message) = (&self.slot.id, job.body.name());
+        let span = tracing::debug_span!("handle", node = %node.id(), actor = %actor_id, message);
+        node.adopt_trace(&span, job.head.scope.as_deref());
+        span.in_scope(|| job.body.run(actor, ctx, tallies))
     }
 
     #[inline]
@@ -135,7 +139,7 @@ impl<A: VirtualActor> Inbox<A> {
         drop(inner);
         let seconds = self.on.job_ended(token);
         if let Some(kind) = kind {
-            kind.handled(seconds);
+            kind.handled(&job, seconds);
             kind.hold_reply(job, &self.on);
         }
     }

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
+use super::tally::Tallies;
 use crate::arbiter::ArbiterLocal;
 use crate::call::{Answer, AnswerSender, CallScope, NearSender};
 use crate::message::{AcceptedBy, Dispatch, Dispatched, RemoteMessage, VirtualActor};
@@ -56,8 +57,8 @@ pub(crate) struct JobHead {
 
 /// The message itself; its reply waits in the same place.
 pub(crate) trait JobBody<A: VirtualActor>: Reply {
-    /// Calls the handler.
-    fn run(&mut self, actor: &mut A, ctx: &mut Context<A>) -> Ran;
+    /// Calls the handler, and counts that.
+    fn run(&mut self, actor: &mut A, ctx: &mut Context<A>, tallies: Option<&Tallies>) -> Ran;
     /// The name of the message.
     fn name(&self) -> &'static str;
     /// Whether it can still go back to where it came from.
@@ -206,10 +207,13 @@ impl<M: RemoteMessage> TypedJob<M> {
 }
 
 impl<A: VirtualActor, M: AcceptedBy<A>> JobBody<A> for TypedJob<M> {
-    fn run(&mut self, actor: &mut A, ctx: &mut Context<A>) -> Ran {
+    fn run(&mut self, actor: &mut A, ctx: &mut Context<A>, tallies: Option<&Tallies>) -> Ran {
         let Stage::Waiting(message) = std::mem::replace(&mut self.stage, Stage::Running) else {
             return Ran::Done;
         };
+        if let Some(tallies) = tallies {
+            tallies.start::<M>(<M as AcceptedBy<A>>::PLACE);
+        }
         let (stage, ran) = match <M::Via as Dispatch<A, M>>::dispatch(actor, message, ctx) {
             // Nobody will take it out of the job.
             Dispatched::Reply(_) if matches!(self.reply_to, ReplyTo::Nobody) => return Ran::Done,

@@ -22,6 +22,7 @@ use super::shards::Shards;
 use super::slot::Slot;
 use super::slots::Slots;
 use super::summons::Summons;
+use super::tally::Tallies;
 use crate::arbiter::{ArbiterLocal, Expire, not_serving};
 use crate::call::AnswerSender;
 use crate::inspect::{ActorView, Listed, Wanted};
@@ -59,6 +60,7 @@ pub(crate) struct KindCatalog<A: VirtualActor> {
     /// Jobs that have ended, to be filled again.
     jobs: RefCell<Vec<Queued<A>>>,
     meters: KindMeters,
+    tallies: Tallies,
     /// How many activations have begun, and how many had when all were last asked to leave.
     begun: Cell<u64>,
     asked: Cell<Option<u64>>,
@@ -77,6 +79,7 @@ impl<A: VirtualActor> KindCatalog<A> {
             meters: KindMeters::new(shared.name()),
             luggage: Luggage::new(shared.name()),
             slots: Slots::new(shared.layout()),
+            tallies: Tallies::new(messages.types()),
             shared,
             factory,
             messages,
@@ -255,12 +258,18 @@ impl<A: VirtualActor> KindCatalog<A> {
         &self.meters
     }
 
-    /// A handler has ended; it took so many seconds, if that was measured.
+    /// The handler of a job has ended; it took so many seconds, if that was measured.
     #[inline]
-    pub(super) fn handled(&self, seconds: Option<f64>) {
+    pub(super) fn handled(&self, job: &Queued<A>, seconds: Option<f64>) {
         if let Some(seconds) = seconds {
             self.meters.handling.record(seconds);
+            self.tallies.took(job.body.name(), seconds);
         }
+    }
+
+    /// What is counted of its messages.
+    pub(super) const fn tallies(&self) -> &Tallies {
+        &self.tallies
     }
 
     pub(super) fn index(&self) -> u32 {
@@ -480,6 +489,10 @@ impl<A: VirtualActor> AnyKind for KindCatalog<A> {
 
     fn view(&self, target: &Target, now: Millis) -> Option<ActorView> {
         Self::view(self, target, now)
+    }
+
+    fn tallies(&self) -> &Tallies {
+        &self.tallies
     }
 
     fn active(&self) -> usize {

@@ -62,6 +62,11 @@ impl<A: VirtualActor> MessageTable<A> {
         self.listed.clone()
     }
 
+    /// The types of the messages, with their names.
+    pub(super) fn types(&self) -> impl Iterator<Item = (TypeId, &'static str)> + '_ {
+        self.entries.iter().map(|entry| (entry.type_id, entry.name))
+    }
+
     pub(crate) fn get(&self, id: WireId) -> Option<&Entry<A>> {
         self.at(*self.by_id.get(&id)?)
     }

@@ -18,6 +18,7 @@ mod shards;
 mod slot;
 mod slots;
 mod summons;
+mod tally;
 mod tokens;
 
 pub(crate) use any_kind::{AnyKind, Encoded};
@@ -27,3 +28,4 @@ pub(crate) use kind::{KindCatalog, Target};
 pub use messages::MessageTable;
 pub(crate) use seal::{Leaving, Left};
 pub(crate) use shards::Noted;
+pub(crate) use tally::{Tallied, Times};

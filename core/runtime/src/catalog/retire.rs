@@ -128,7 +128,7 @@ async fn linger<A: VirtualActor>(slot: &Slot<A>, kind: u32, on: &ArbiterLocal) {
             inner.life.job_ended(on.coarse(), job.head.flags);
             inner.tokens.remove(token);
             drop(inner);
-            kind.handled(on.job_ended(token));
+            kind.handled(&job, on.job_ended(token));
             kind.hold_reply(job, on);
         }
         kind.flush_replies(on);

@@ -7,6 +7,7 @@ use actix::Context;
 use archipelago_protocol::call::CallError;
 
 use super::job::{JobBody, Ran, Reply, Unsent};
+use super::tally::Tallies;
 use crate::arbiter::ArbiterLocal;
 use crate::call::{AnswerSender, NearSender};
 use crate::message::VirtualActor;
@@ -24,7 +25,7 @@ impl Summons {
 }
 
 impl<A: VirtualActor> JobBody<A> for Summons {
-    fn run(&mut self, _: &mut A, _: &mut Context<A>) -> Ran {
+    fn run(&mut self, _: &mut A, _: &mut Context<A>, _: Option<&Tallies>) -> Ran {
         Ran::Done
     }
 

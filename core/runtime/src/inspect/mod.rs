@@ -9,6 +9,7 @@ mod kinds;
 mod lanes;
 mod letters;
 mod members;
+mod messages;
 mod owners;
 mod session;
 
@@ -21,6 +22,7 @@ pub use lanes::{LaneView, PeerView};
 pub use letters::KeptLetter;
 pub(crate) use letters::Letters;
 pub use members::Suspicion;
+pub use messages::{MESSAGE_BOUNDS, MessageView};
 pub use owners::{MoveView, OwnerView};
 pub use session::{SessionStanding, SessionView};
 

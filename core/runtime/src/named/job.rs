@@ -137,7 +137,8 @@ impl<A: NamedActor, M: AcceptedBy<A>> Body<A> for TypedBody<M> {
         let Self { message, head, asker } = *self;
         let NamedHead { node, path, deadline, scope, held } = head;
         let token = node.env().random();
-        let span = tracing::debug_span!("handle", actor = %path, message = M::NAME);
+        let span = tracing::debug_span!("handle", node = %node.id(), actor = %path, message = M::NAME);
+        node.adopt_trace(&span, scope.as_deref());
         let job = Entered::beside(node, token, deadline, scope);
         let dispatch = || <M::Via as Dispatch<A, M>>::dispatch(actor, message, ctx);
         let begun = match enter(job, || span.in_scope(dispatch)) {

@@ -13,6 +13,7 @@ use archipelago_protocol::ranges::TableSource;
 use super::kinds::MessageEntry;
 use super::spec::Spec;
 use super::{KindShared, KindSpec, Node, StartError, TypedKind, keeper};
+use crate::call::TraceBridge;
 use crate::client::{ContactList, ContactLocator, NoDirectory};
 use crate::datacenter::Maps;
 use crate::env::Environment;
@@ -38,6 +39,7 @@ pub struct NodeBuilder {
     datacenters: DataCenterMap,
     homes: Option<Arc<dyn Homes>>,
     control_plane: Option<Arc<dyn ControlPlane>>,
+    traces: Option<Arc<dyn TraceBridge>>,
 }
 
 impl NodeBuilder {
@@ -59,6 +61,7 @@ impl NodeBuilder {
             datacenters: DataCenterMap::default(),
             homes: None,
             control_plane: None,
+            traces: None,
         }
     }
 
@@ -108,6 +111,13 @@ impl NodeBuilder {
     #[must_use]
     pub fn control_plane(mut self, plane: Arc<dyn ControlPlane>) -> Self {
         self.control_plane = Some(plane);
+        self
+    }
+
+    /// Joins the spans of the program with the traces that messages carry.
+    #[must_use]
+    pub fn traces(mut self, bridge: Arc<dyn TraceBridge>) -> Self {
+        self.traces = Some(bridge);
         self
     }
 
@@ -287,6 +297,7 @@ impl NodeBuilder {
             datacenters: Arc::new(Maps::new(first_map(self.datacenters, own))),
             homes: self.homes,
             control_plane: self.control_plane,
+            traces: self.traces,
             services: self.services,
             connectors: self.connectors,
             settings: self.settings,

@@ -10,11 +10,13 @@ use archipelago_protocol::call::CallError;
 use archipelago_protocol::contract::{ControlPlane, Directory, Homes, StateStore};
 use archipelago_protocol::handoff::ParcelRoom;
 use archipelago_protocol::identity::{Kind, Namespace, NodeId};
+use archipelago_protocol::message::TraceContext;
 use archipelago_protocol::time::Millis;
 use metrics::{counter, gauge};
 
 use super::{Gate, KindShared, Lives};
 use crate::arbiter::{ArbiterLocal, ArbiterShared, Entry, local};
+use crate::call::{CallScope, TraceBridge};
 use crate::catalog::Target;
 use crate::client::ContactList;
 use crate::cluster::Members;
@@ -35,6 +37,9 @@ pub(crate) struct NodeShared {
     pub(super) namespace: Namespace,
     pub(super) settings: NodeSettings,
     pub(super) env: Arc<dyn Environment>,
+    /// When this life began.
+    pub(super) born: Millis,
+    pub(super) traces: Option<Arc<dyn TraceBridge>>,
     pub(super) directory: Arc<dyn Directory>,
     pub(super) states: Option<Arc<dyn StateStore>>,
     pub(super) contacts: Option<Arc<ContactList>>,
@@ -94,6 +99,24 @@ impl NodeShared {
     /// How many jobs were taken and have not begun, roughly.
     pub(crate) fn waiting_jobs(&self) -> usize {
         self.arbiters.iter().map(ArbiterShared::waiting).sum()
+    }
+
+    /// When this life began.
+    pub(crate) const fn born(&self) -> Millis {
+        self.born
+    }
+
+    /// The span that runs on this thread, as messages that are sent now carry it.
+    #[inline]
+    pub(crate) fn present_trace(&self) -> Option<TraceContext> {
+        self.traces.as_deref().and_then(TraceBridge::current)
+    }
+
+    /// Makes the span of a handler part of the trace that its message came with.
+    pub(crate) fn adopt_trace(&self, span: &tracing::Span, scope: Option<&CallScope>) {
+        if let (Some(traces), Some(sender)) = (&self.traces, scope.and_then(|scope| scope.trace)) {
+            traces.adopt(span, sender);
+        }
     }
 
     /// Whether the node takes nothing new.

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{Gate, KindShared, Lives, NodeShared, StartError, guard, layouts};
 use crate::arbiter::{self, ArbiterShared, Entry, Presence};
+use crate::call::TraceBridge;
 use crate::client::{self, ContactList};
 use crate::cluster::Members;
 use crate::datacenter::{Maps, RoundTrips, Searches};
@@ -31,6 +32,7 @@ pub(super) struct Spec {
     pub(super) settings: NodeSettings,
     pub(super) data_arbiters: u16,
     pub(super) env: Arc<dyn Environment>,
+    pub(super) traces: Option<Arc<dyn TraceBridge>>,
     pub(super) directory: Arc<dyn Directory>,
     pub(super) states: Option<Arc<dyn StateStore>>,
     pub(super) tables: Option<Arc<dyn TableSource>>,
@@ -81,6 +83,8 @@ impl Spec {
             services: self.services.clone(),
             settings: self.settings.clone(),
             env: Arc::clone(&self.env),
+            born: self.env.now(),
+            traces: self.traces.clone(),
             directory: Arc::clone(&self.directory),
             states: self.states.clone(),
             contacts: self.contacts.clone(),

@@ -70,7 +70,7 @@ fn tell_on<R: Send + 'static>(
     let (node, target, kind, arbiter) = (route.node, route.target, route.kind(), route.arbiter());
     let scope = inherited_by_tell();
     let inside = scope.is_some();
-    let scope = with_trace(scope, options.trace);
+    let scope = with_trace(node, scope, options.trace);
     let deadline = options.timeout.map_or(Millis::MAX, |ttl| node.env().now() + Millis::from_duration(ttl));
     let head = JobHead {
         call: None,
@@ -128,7 +128,7 @@ fn ask_on<R: Send + 'static>(
     let scope = inherited();
     let inside = scope.is_some();
     let now = now_for(node, timeout, scope.as_deref());
-    let scope = with_trace(scope, options.trace);
+    let scope = with_trace(node, scope, options.trace);
     let own = now + timeout;
     let deadline =
         scope.as_ref().and_then(|scope| scope.deadline).map_or(own, |inherited| inherited.min(own));
@@ -202,7 +202,7 @@ pub(crate) fn ask_head(
     let scope = inherited();
     let inside = scope.is_some();
     let now = now_for(node, timeout, scope.as_deref());
-    let scope = with_trace(scope, options.trace);
+    let scope = with_trace(node, scope, options.trace);
     let own = now + timeout;
     let deadline =
         scope.as_ref().and_then(|scope| scope.deadline).map_or(own, |inherited| inherited.min(own));
@@ -225,7 +225,7 @@ pub(crate) fn ask_head(
 pub(crate) fn tell_head(node: &NodeShared, flags: MessageFlags, options: CallOptions) -> JobHead {
     let scope = inherited_by_tell();
     let inside = scope.is_some();
-    let scope = with_trace(scope, options.trace);
+    let scope = with_trace(node, scope, options.trace);
     let deadline = options.timeout.map_or(Millis::MAX, |ttl| node.env().now() + Millis::from_duration(ttl));
     let flags = flags | options.flags;
     JobHead { call: None, asks: false, remote: false, inside, deadline, flags, scope }
@@ -240,8 +240,12 @@ pub(crate) fn refuse<R: Send + 'static>(caller: Option<AnswerSender<R>>, error: 
 }
 
 #[inline]
-fn with_trace(scope: Option<Arc<CallScope>>, trace: Option<TraceContext>) -> Option<Arc<CallScope>> {
-    let Some(trace) = trace else { return scope };
+fn with_trace(
+    node: &NodeShared,
+    scope: Option<Arc<CallScope>>,
+    trace: Option<TraceContext>,
+) -> Option<Arc<CallScope>> {
+    let Some(trace) = trace.or_else(|| node.present_trace()) else { return scope };
     let scope = scope.as_deref().cloned().unwrap_or_default();
     Some(Arc::new(CallScope { trace: Some(trace), ..scope }))
 }

@@ -21,7 +21,7 @@ fn check(document: &Value, method: &str, path: &str, (status, body): &(StatusCod
 }
 
 /// A request for each path that is read.
-const READS: [(&str, &str); 17] = [
+const READS: [(&str, &str); 18] = [
     ("/livez", "/livez"),
     ("/readyz", "/readyz"),
     ("/v1/node", "/v1/node"),
@@ -37,6 +37,7 @@ const READS: [(&str, &str); 17] = [
     ("/v1/peers", "/v1/peers"),
     ("/v1/lanes", "/v1/lanes"),
     ("/v1/dead-letters", "/v1/dead-letters"),
+    ("/v1/messages", "/v1/messages?by=slowest&limit=2"),
     ("/v1/config", "/v1/config"),
     ("/v1/openapi.json", "/v1/openapi.json"),
 ];

@@ -17,7 +17,7 @@ use crate::schema::faults;
 use crate::support::{Greet, Guest, TOKEN, builder, code, eventually, get, send, two_nodes};
 
 /// What can be asked of the cluster, by the path of the same read on one node.
-const READS: [&str; 11] = [
+const READS: [&str; 12] = [
     "node",
     "session",
     "members",
@@ -28,6 +28,7 @@ const READS: [&str; 11] = [
     "peers",
     "lanes",
     "dead-letters",
+    "messages",
     "config",
 ];
 

@@ -11,6 +11,7 @@ mod answers;
 mod cluster;
 mod events;
 mod hostile;
+mod messages;
 mod paging;
 mod schema;
 mod server;
