@@ -137,7 +137,19 @@ impl Stranger {
     ///
     /// If it is not let in.
     pub fn meet(control: u16, attempt: u64) -> Self {
-        let hello = Hello { attempt: AttemptId(attempt), ..hello(8, "archipelago", 1, DATA) };
+        Self::meet_as(control, Hello { attempt: AttemptId(attempt), ..hello(8, "archipelago", 1, DATA) })
+    }
+
+    /// Meets it as a light client, the `n`th stranger.
+    ///
+    /// # Panics
+    ///
+    /// If it is not let in.
+    pub fn client(control: u16, n: u64) -> Self {
+        Self::meet_as(control, Hello { kind: PeerKind::Client, ..hello(n, "archipelago", 0, DATA) })
+    }
+
+    fn meet_as(control: u16, hello: Hello) -> Self {
         match greet(data_port(control), hello, 1 << 20) {
             (socket, Handshake::Welcome(welcome)) => {
                 let (lane, theirs) = (BytesMut::new(), welcome.hello);
@@ -173,6 +185,11 @@ impl Stranger {
         };
         write_frame(&mut lane, 1 << 20, encode).expect("a short frame");
         drop(self.socket.write_all(&chunk(&lane)));
+    }
+
+    /// Says the beginning of a frame, and never the rest.
+    pub fn say_half(&mut self) {
+        drop(self.socket.write_all(&chunk(&[9, 0, 0, 0, 1])));
     }
 
     /// Sends a frame on a stream of its own, and says that it has `len` bytes.

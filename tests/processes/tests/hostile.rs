@@ -14,10 +14,12 @@ use std::time::Duration;
 
 use archipelago_embedded::EmbeddedStore;
 use archipelago_process_tests::{
-    CONTROL, DATA, Note, Scribe, chunk, data_port, event, greet, greet_in_words, hello, node, settings,
+    CONTROL, DATA, Note, Scribe, Stranger, chunk, data_port, event, greet, greet_in_words, hello, node,
+    settings,
 };
-use archipelago_protocol::identity::Generation;
-use archipelago_protocol::link::{Frame, FrameError, ShardRef, write_frame};
+use archipelago_protocol::identity::{ActorId, CorrelationId, Generation};
+use archipelago_protocol::link::{Asked, Frame, FrameError, Head, KeyText, ShardRef, write_frame};
+use archipelago_protocol::message::{CallChain, Codec, MessageFlags};
 use archipelago_protocol::peer::{Handshake, Hello, Refusal, RefusalReason, Versions};
 use archipelago_runtime::{Event, Node};
 use bytes::BytesMut;
@@ -125,6 +127,95 @@ async fn settles_of_unknown_shards_end_the_connection() {
     };
     let (taken, reason) = away(move || flood(port, 8 * MIB, settle)).await;
     assert!(reason.contains("no kind has number"), "after {taken} bytes: {reason}");
+    serves(node).await;
+}
+
+// ---- calls of strangers ----
+
+/// The first call of any peer.
+const FIRST: CorrelationId = CorrelationId::new(0, 0, 0);
+
+/// Asks the scribe `key`; the payload is a number below 2^14 where the message has one.
+fn ask(stranger: &mut Stranger, call: CorrelationId, key: &str, message: &str, number: Option<u16>) {
+    let (kind, message) = stranger.numbers("Scribe", message);
+    let id: ActorId = format!("default::Scribe/{key}").parse().unwrap();
+    let head = Head {
+        ttl: None,
+        flags: MessageFlags::empty(),
+        codec: Codec::Postcard.id(),
+        shard: ShardRef { kind, number: id.stable_hash() % 256 },
+        message,
+        generation: Generation::new(0),
+        key: KeyText::new(key).unwrap(),
+        trace: None,
+        chain: CallChain::empty(),
+    };
+    let payload = number.map_or(vec![], |n| vec![n as u8 | 0x80, (n >> 7) as u8]);
+    stranger.say(&Frame::Ask(Asked { call, head, payload: &payload }));
+}
+
+fn reply(stranger: &mut Stranger, to: CorrelationId) -> Option<()> {
+    stranger.hear(|frame| matches!(frame, Frame::Reply { call, .. } if call == to).then_some(()))
+}
+
+/// Waits until no lane is left.
+async fn until_forgotten(node: &Node) {
+    for _ in 0..2_000 {
+        if node.lanes().await.items.is_empty() {
+            return;
+        }
+        actix::clock::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("the node holds on to its lanes");
+}
+
+#[actix::test]
+async fn a_late_answer_to_a_client_that_has_gone_ends_no_call_of_the_next_one() {
+    let node = host().await;
+    for key in ["slow", "slower", "idle"] {
+        node.actor::<Scribe>(key).send(Note(1)).await.unwrap();
+    }
+    let port = node.address().port();
+    away(move || {
+        let mut first = Stranger::client(port, 20);
+        ask(&mut first, FIRST, "slow", "Sleep", Some(2_000));
+        let second = CorrelationId::new(0, 1, 0);
+        ask(&mut first, second, "idle", "Notes", None);
+        reply(&mut first, second).expect("what came before has begun");
+    })
+    .await;
+    until_forgotten(&node).await;
+    let answered = away(move || {
+        let mut next = Stranger::client(port, 21);
+        ask(&mut next, FIRST, "slower", "Sleep", Some(4_000));
+        reply(&mut next, FIRST)
+    });
+    assert_eq!(answered.await, Some(()), "its call had the number of the one before");
+    serves(node).await;
+}
+
+#[actix::test]
+async fn a_peer_that_stops_within_a_frame_is_silent_however_much_is_written_to_it() {
+    let node = host().await;
+    for n in 0..20 {
+        node.actor::<Scribe>(&format!("k{n}")).send(Note(1)).await.unwrap();
+    }
+    let port = node.address().port();
+    let _connected = away(move || {
+        let mut stranger = Stranger::client(port, 20);
+        for n in 0..20_u16 {
+            let key = format!("k{n}");
+            ask(&mut stranger, CorrelationId::new(0, n.into(), 0), &key, "Sleep", Some(100 * n));
+        }
+        stranger.say_half();
+        for n in 0..20_u16 {
+            reply(&mut stranger, CorrelationId::new(0, n.into(), 0)).expect("it is answered");
+        }
+        stranger
+    })
+    .await;
+    let peer = node.peers().into_iter().find(|peer| peer.client).expect("it is connected");
+    assert!(peer.silent_for.unwrap().0 > 1_000, "{peer:?}");
     serves(node).await;
 }
 
