@@ -19,6 +19,7 @@ mod known_places;
 mod lane;
 mod large;
 mod large_in;
+mod large_room;
 mod letter;
 mod letter_out;
 mod locator;
