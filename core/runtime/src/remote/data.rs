@@ -74,7 +74,9 @@ impl DataSink {
             on.not_taken(head, expires);
         }
         if let Verdict::Return(reason) = on.judge(incoming, head.shard, serving) {
-            on.send_back(lane, call, (head.clone(), payload), reason);
+            if let Err(error) = on.send_back(lane, call, (head.clone(), payload), reason) {
+                on.could_not_return(head, &error);
+            }
             return Ok(());
         }
         let held = Held::take(incoming, payload.len() + PER_JOB);
