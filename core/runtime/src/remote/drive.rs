@@ -211,7 +211,11 @@ impl Future for Drive {
 impl Drive {
     /// Frames that came together with the handshake: once, or half a frame would pass for a word of the peer at every turn.
     fn handle_leftover(&mut self) -> Result<(), Ending> {
-        if std::mem::take(&mut self.leftover) { self.handle_frames().map_err(Ending::Violation) } else { Ok(()) }
+        if std::mem::take(&mut self.leftover) {
+            self.handle_frames().map_err(Ending::Violation)
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod envelope_in;
 mod envelopes;
 mod farewell;
 mod handshake;
+mod identity;
 mod incoming;
 mod inquiries;
 mod keeper;
