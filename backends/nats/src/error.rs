@@ -132,6 +132,14 @@ impl From<LinkError> for StoreError {
     }
 }
 
+/// What an error means where nothing was to be changed: whatever became of the request, it had no effect.
+pub(crate) fn of_a_read(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Unknown { source } => StoreError::Unavailable { source },
+        error => error,
+    }
+}
+
 /// What the server said instead of doing what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, thiserror::Error)]
 #[error("{description} ({err_code})")]

@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use crate::clock::{Deadline, Moment};
 use crate::config::NatsConfig;
-use crate::error::{ApiError, LinkError, StartError};
+use crate::error::{ApiError, LinkError, StartError, of_a_read};
 use crate::gone::Gone;
 use crate::lasting::Lasting;
 use crate::link::{Link, decode};
@@ -61,9 +61,10 @@ impl Store for NatsStore {
         inner.check_base()?;
         let subject = inner.subjects.record(id)?;
         let found = match read {
-            Read::Linearizable => inner.read_leader(&subject, inner.link.deadline()).await?,
-            Read::Any => inner.read_any(&subject, inner.link.deadline()).await?,
+            Read::Linearizable => inner.read_leader(&subject, inner.link.deadline()).await,
+            Read::Any => inner.read_any(&subject, inner.link.deadline()).await,
         };
+        let found = found.map_err(|error| of_a_read(error.into()))?;
         if let Some(stored) = &found {
             inner.note_read(&subject, stored);
         }
@@ -84,12 +85,12 @@ impl Store for NatsStore {
 
     async fn list(&self, space: Space, tag: Option<&str>) -> Result<Records, StoreError> {
         self.inner.check_base()?;
-        list::list(&self.inner, space, tag).await
+        list::list(&self.inner, space, tag).await.map_err(of_a_read)
     }
 
     async fn watch(&self, space: Space, after: Position) -> Result<StoreWatch, StoreError> {
         self.inner.check_base()?;
-        watch::watch(Arc::clone(&self.inner), space, after).await
+        watch::watch(Arc::clone(&self.inner), space, after).await.map_err(of_a_read)
     }
 
     async fn delete_all(&self, records: &[Record]) -> Result<usize, StoreError> {

@@ -170,11 +170,25 @@ pub const METRICS: &[Metric] = &[
         "calls to other nodes that wait for room in a full lane",
     ),
     Metric::gauge(
+        "archipelago_lane_large_waiting",
+        &["seat"],
+        "messages too large for a frame that wait for their turn",
+    ),
+    Metric::counter(
+        "archipelago_replies_refused_total",
+        &[],
+        "replies too large for a frame that were dropped because the caller's node does not read those before",
+    ),
+    Metric::gauge(
         "archipelago_parked_messages",
         &["seat"],
         "messages that wait until it is known where they go",
     ),
-    Metric::gauge("archipelago_parked_bytes", &["seat"], "bytes of messages to actors that wait so"),
+    Metric::gauge(
+        "archipelago_parked_bytes",
+        &["seat"],
+        "bytes of messages to actors that wait so, without what these point to",
+    ),
     Metric::counter(
         "archipelago_parked_refused_total",
         &[],

@@ -58,4 +58,4 @@ pub use own_machine::on_own_machine;
 pub use registry::Followed;
 pub use road::{Papers, Road, caller, client, node, node_over, settings};
 pub use store::{Scale, Store, figure};
-pub use stranger::{CONTROL, DATA, Stranger, chunk, data_port, greet, greet_in_words, hello};
+pub use stranger::{CONTROL, DATA, Stranger, chunk, data_port, greet, greet_in_words, hello, knock};

@@ -77,15 +77,8 @@ pub fn greet(port: u16, hello: Hello, window: u32) -> (TcpStream, Handshake) {
 ///
 /// If the node does not answer.
 pub fn greet_in_words(port: u16, words: &[u8], window: u32) -> (TcpStream, Handshake) {
-    let mut socket = TcpStream::connect(("127.0.0.1", port)).expect("the node listens");
-    socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket has a limit");
-    let mut preamble = b"\xa7rchip\x01\x00".to_vec();
-    for number in [window, 1 << 20, 4_u32] {
-        preamble.extend(number.to_le_bytes());
-    }
-    socket.write_all(&preamble).expect("the node reads");
+    let mut socket = knock(port, window);
     socket.write_all(&chunk(words)).expect("the node reads");
-    socket.read_exact(&mut [0; 20]).expect("the node answers");
     let mut lane = BytesMut::new();
     loop {
         let (kind, body) = next_chunk(&mut socket).expect("the node answers");
@@ -96,6 +89,23 @@ pub fn greet_in_words(port: u16, words: &[u8], window: u32) -> (TcpStream, Hands
             return (socket, words);
         }
     }
+}
+
+/// Connects and says nothing that the transport would pass on.
+///
+/// # Panics
+///
+/// If the node does not answer.
+pub fn knock(port: u16, window: u32) -> TcpStream {
+    let mut socket = TcpStream::connect(("127.0.0.1", port)).expect("the node listens");
+    socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket has a limit");
+    let mut preamble = b"\xa7rchip\x01\x00".to_vec();
+    for number in [window, 1 << 20, 4_u32] {
+        preamble.extend(number.to_le_bytes());
+    }
+    socket.write_all(&preamble).expect("the node reads");
+    socket.read_exact(&mut [0; 20]).expect("the node answers");
+    socket
 }
 
 fn next_chunk(socket: &mut TcpStream) -> std::io::Result<(u8, Vec<u8>)> {
@@ -137,7 +147,19 @@ impl Stranger {
     ///
     /// If it is not let in.
     pub fn meet(control: u16, attempt: u64) -> Self {
-        let hello = Hello { attempt: AttemptId(attempt), ..hello(8, "archipelago", 1, DATA) };
+        Self::meet_as(control, Hello { attempt: AttemptId(attempt), ..hello(8, "archipelago", 1, DATA) })
+    }
+
+    /// Meets it as a light client, the `n`th stranger.
+    ///
+    /// # Panics
+    ///
+    /// If it is not let in.
+    pub fn client(control: u16, n: u64) -> Self {
+        Self::meet_as(control, Hello { kind: PeerKind::Client, ..hello(n, "archipelago", 0, DATA) })
+    }
+
+    fn meet_as(control: u16, hello: Hello) -> Self {
         match greet(data_port(control), hello, 1 << 20) {
             (socket, Handshake::Welcome(welcome)) => {
                 let (lane, theirs) = (BytesMut::new(), welcome.hello);
@@ -175,6 +197,11 @@ impl Stranger {
         drop(self.socket.write_all(&chunk(&lane)));
     }
 
+    /// Says the beginning of a frame, and never the rest.
+    pub fn say_half(&mut self) {
+        drop(self.socket.write_all(&chunk(&[9, 0, 0, 0, 1])));
+    }
+
     /// Sends a frame on a stream of its own, and says that it has `len` bytes.
     pub fn stream(&mut self, transfer: u64, len: usize, frame: &[u8]) {
         self.streams += 1;
@@ -188,7 +215,17 @@ impl Stranger {
     /// The next frame on the lane that `wanted` finds something in; `None` if the node ends the connection or says
     /// nothing for ten seconds.
     pub fn hear<T>(&mut self, wanted: impl Fn(Frame<'_>) -> Option<T>) -> Option<T> {
-        let until = Instant::now() + Duration::from_secs(10);
+        self.hear_within(Duration::from_secs(10), wanted)
+    }
+
+    /// The same, with another limit.
+    ///
+    /// # Panics
+    ///
+    /// If the limit is zero.
+    pub fn hear_within<T>(&mut self, limit: Duration, wanted: impl Fn(Frame<'_>) -> Option<T>) -> Option<T> {
+        self.socket.set_read_timeout(Some(limit)).expect("a limit");
+        let until = Instant::now() + limit;
         while Instant::now() < until {
             while let Ok(Some((frame, used))) = next_frame(&self.lane, 2 << 20) {
                 let found = Frame::decode(frame).ok().and_then(&wanted);

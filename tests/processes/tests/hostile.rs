@@ -7,20 +7,26 @@
     reason = "a test that cannot go on panics, and speaks to ports by hand"
 )]
 
+use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use archipelago::prelude::*;
 use archipelago_embedded::EmbeddedStore;
+use archipelago_memory::{MemoryNetwork, NetworkSettings, TokioTimer};
 use archipelago_process_tests::{
-    CONTROL, DATA, Note, Scribe, chunk, data_port, event, greet, greet_in_words, hello, node, settings,
+    CONTROL, DATA, Note, Scribe, Stranger, chunk, data_port, event, greet, greet_in_words, hello, knock,
+    node, node_over, settings,
 };
-use archipelago_protocol::identity::Generation;
-use archipelago_protocol::link::{Frame, FrameError, ShardRef, write_frame};
-use archipelago_protocol::peer::{Handshake, Hello, Refusal, RefusalReason, Versions};
+use archipelago_protocol::identity::{ActorId, CorrelationId, Generation, NodeAddress};
+use archipelago_protocol::link::{Asked, Frame, FrameError, Head, KeyText, ShardRef, Told, write_frame};
+use archipelago_protocol::message::{CallChain, Codec, MessageFlags};
+use archipelago_protocol::peer::{AttemptId, Handshake, Hello, PeerKind, Refusal, RefusalReason, Versions};
 use archipelago_runtime::{Event, Node};
 use bytes::BytesMut;
+use serde::{Deserialize, Serialize, Serializer, ser::Error};
 
 const MIB: usize = 1 << 20;
 
@@ -116,6 +122,30 @@ async fn a_peer_that_reads_no_answers_is_let_go() {
 }
 
 #[actix::test]
+async fn of_those_who_knock_and_say_nothing_only_so_many_are_listened_to() {
+    let node = host().await;
+    let port = node.address().port();
+    let (words, silent) = away(move || {
+        let mut silent: Vec<_> = (0..257).map(|_| knock(port, 4_096)).collect();
+        let last = silent.last_mut().unwrap();
+        (farewell(last), silent)
+    })
+    .await;
+    assert!(words.is_some_and(|words| words.contains("too many peers introduce themselves")));
+    drop(silent);
+    let is_listened_to = move || {
+        let mut socket = knock(port, 4_096);
+        socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        farewell(&mut socket).is_none()
+    };
+    assert!(
+        away(move || (0..100).any(|_| is_listened_to())).await,
+        "once they have gone there is room again"
+    );
+    serves(node).await;
+}
+
+#[actix::test]
 async fn settles_of_unknown_shards_end_the_connection() {
     let node = host().await;
     let port = node.address().port();
@@ -126,6 +156,261 @@ async fn settles_of_unknown_shards_end_the_connection() {
     let (taken, reason) = away(move || flood(port, 8 * MIB, settle)).await;
     assert!(reason.contains("no kind has number"), "after {taken} bytes: {reason}");
     serves(node).await;
+}
+
+// ---- calls of strangers ----
+
+/// The first call of any peer.
+const FIRST: CorrelationId = CorrelationId::new(0, 0, 0);
+
+/// Asks the scribe `key`; the payload is a number below 2^14 where the message has one.
+fn ask(stranger: &mut Stranger, call: CorrelationId, key: &str, message: &str, number: Option<u16>) {
+    let payload = number.map_or(vec![], |n| vec![n as u8 | 0x80, (n >> 7) as u8]);
+    send(stranger, Some(call), ("Scribe", key), message, &payload);
+}
+
+/// Sends any message; without a call it is a tell.
+fn send(
+    stranger: &mut Stranger,
+    call: Option<CorrelationId>,
+    (kind, key): (&str, &str),
+    message: &str,
+    payload: &[u8],
+) {
+    let id: ActorId = format!("default::{kind}/{key}").parse().unwrap();
+    let (kind, message) = stranger.numbers(kind, message);
+    let head = Head {
+        ttl: None,
+        flags: MessageFlags::empty(),
+        codec: Codec::Postcard.id(),
+        shard: ShardRef { kind, number: id.stable_hash() % 256 },
+        message,
+        generation: Generation::new(0),
+        key: KeyText::new(key).unwrap(),
+        trace: None,
+        chain: CallChain::empty(),
+    };
+    match call {
+        Some(call) => stranger.say(&Frame::Ask(Asked { call, head, payload })),
+        None => stranger.say(&Frame::Tell(Told { head, payload })),
+    }
+}
+
+fn reply(stranger: &mut Stranger, to: CorrelationId) -> Option<()> {
+    stranger.hear(|frame| matches!(frame, Frame::Reply { call, .. } if call == to).then_some(()))
+}
+
+/// Waits until no lane is left.
+async fn until_forgotten(node: &Node) {
+    for _ in 0..2_000 {
+        if node.lanes().await.items.is_empty() {
+            return;
+        }
+        actix::clock::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("the node holds on to its lanes");
+}
+
+#[actix::test]
+async fn a_late_answer_to_a_client_that_has_gone_ends_no_call_of_the_next_one() {
+    let node = host().await;
+    for key in ["slow", "slower", "idle"] {
+        node.actor::<Scribe>(key).send(Note(1)).await.unwrap();
+    }
+    let port = node.address().port();
+    away(move || {
+        let mut first = Stranger::client(port, 20);
+        ask(&mut first, FIRST, "slow", "Sleep", Some(2_000));
+        let second = CorrelationId::new(0, 1, 0);
+        ask(&mut first, second, "idle", "Notes", None);
+        reply(&mut first, second).expect("what came before has begun");
+    })
+    .await;
+    until_forgotten(&node).await;
+    let answered = away(move || {
+        let mut next = Stranger::client(port, 21);
+        ask(&mut next, FIRST, "slower", "Sleep", Some(4_000));
+        reply(&mut next, FIRST)
+    });
+    assert_eq!(answered.await, Some(()), "its call had the number of the one before");
+    serves(node).await;
+}
+
+#[actix::test]
+async fn a_peer_that_stops_within_a_frame_is_silent_however_much_is_written_to_it() {
+    let node = host().await;
+    for n in 0..20 {
+        node.actor::<Scribe>(&format!("k{n}")).send(Note(1)).await.unwrap();
+    }
+    let port = node.address().port();
+    let _connected = away(move || {
+        let mut stranger = Stranger::client(port, 20);
+        for n in 0..20_u16 {
+            let key = format!("k{n}");
+            ask(&mut stranger, CorrelationId::new(0, n.into(), 0), &key, "Sleep", Some(100 * n));
+        }
+        stranger.say_half();
+        for n in 0..20_u16 {
+            reply(&mut stranger, CorrelationId::new(0, n.into(), 0)).expect("it is answered");
+        }
+        stranger
+    })
+    .await;
+    let peer = node.peers().into_iter().find(|peer| peer.client).expect("it is connected");
+    assert!(peer.silent_for.unwrap().0 > 1_000, "{peer:?}");
+    serves(node).await;
+}
+
+// ---- who says that it is somebody else ----
+
+/// Greets from `host` as the stranger whose id is known; the connection lives as long as what comes with the words.
+async fn greet_from(network: &MemoryNetwork, host: &str, attempt: u64) -> (Handshake, impl Sized) {
+    let own = NodeAddress::new(host, 4_000).unwrap();
+    let endpoint = network.host(host).open(&own).await.unwrap();
+    let mut connection = endpoint.dial(&NodeAddress::new("here", 4_000).unwrap()).await.unwrap();
+    let words = Hello { attempt: AttemptId(attempt), ..hello(8, "archipelago", 1, CONTROL) };
+    let mut bytes = Handshake::Hello(words).encode().unwrap();
+    poll_fn(|cx| connection.outgoing.poll_send(cx, &mut bytes)).await.unwrap();
+    let mut read = BytesMut::new();
+    loop {
+        if let Some(words) = Handshake::take(&mut read).unwrap() {
+            return (words, (endpoint, connection));
+        }
+        assert_ne!(poll_fn(|cx| connection.incoming.poll_recv(cx, &mut read)).await.unwrap(), 0);
+    }
+}
+
+#[actix::test]
+async fn a_known_node_with_another_certificate_is_refused_with_a_reason_on_both_sides() {
+    let secured = NetworkSettings { secured: true, ..NetworkSettings::default() };
+    let network = MemoryNetwork::new(secured, 9, Arc::new(TokioTimer::start()));
+    let mut bound = settings();
+    bound.remote.bind = NodeAddress::new("here", 4_000).unwrap();
+    let node = node_over(network.host("here")).settings(bound).actor::<Scribe>().start().await.unwrap();
+    let (words, _one) = greet_from(&network, "one", 1).await;
+    assert!(matches!(words, Handshake::Welcome(_)), "{words:?}");
+    let other = async { greet_from(&network, "other", 2).await.0 };
+    let (told, said) = refused(&node, other).await;
+    assert_eq!(told.reason, RefusalReason::Identity, "{told}");
+    assert!(told.text.contains("another certificate") && said == told.text, "{said}");
+    serves(node).await;
+}
+
+#[actix::test]
+async fn a_client_that_has_the_id_of_a_member_is_refused_with_a_reason_on_both_sides() {
+    let node = host().await;
+    let port = node.address().port();
+    let _member = away(move || greet(port, hello(8, "archipelago", 1, CONTROL), 4_096)).await;
+    let as_client = Hello { kind: PeerKind::Client, ..hello(8, "archipelago", 1, DATA) };
+    let (told, said) = refused(&node, away(move || greet(data_port(port), as_client, 4_096).1)).await;
+    assert_eq!(told.reason, RefusalReason::Identity, "{told}");
+    assert!(told.text.contains("no client") && said == told.text, "{said}");
+    serves(node).await;
+}
+
+// ---- what cannot go back ----
+
+/// Can be read, and not written again.
+#[remote(u64)]
+struct Brittle(Glass);
+
+#[derive(Deserialize)]
+struct Glass(#[expect(dead_code, reason = "only its bytes matter")] u8);
+
+impl Serialize for Glass {
+    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        Err(S::Error::custom("it has broken"))
+    }
+}
+
+/// Is busy for so many milliseconds.
+#[remote(u64)]
+struct Busy(u64);
+
+/// As large as its padding.
+#[remote(u64)]
+struct Bulky(Vec<u8>);
+
+#[derive(Default, VirtualActor)]
+#[virtual_actor(handles(Brittle, Busy, Bulky))]
+struct Shelf;
+
+impl Actor for Shelf {
+    type Context = Context<Self>;
+}
+
+impl Handler<Brittle> for Shelf {
+    type Result = u64;
+    fn handle(&mut self, _: Brittle, _: &mut Context<Self>) -> u64 {
+        1
+    }
+}
+
+impl Handler<Busy> for Shelf {
+    type Result = actix::ResponseFuture<u64>;
+    fn handle(&mut self, Busy(millis): Busy, _: &mut Context<Self>) -> Self::Result {
+        Box::pin(async move {
+            actix::clock::sleep(Duration::from_millis(millis)).await;
+            millis
+        })
+    }
+}
+
+impl Handler<Bulky> for Shelf {
+    type Result = u64;
+    fn handle(&mut self, Bulky(padding): Bulky, _: &mut Context<Self>) -> u64 {
+        padding.len() as u64
+    }
+}
+
+/// Of the messages that wait when the node stops some cannot be sent back: they are not lost without a word.
+#[actix::test]
+async fn queued_messages_that_cannot_go_back_end_with_a_typed_error_or_as_dead_letters() {
+    let mut narrow = settings();
+    narrow.remote.frame = 4 << 10;
+    let store = Arc::new(EmbeddedStore::default());
+    let node = node(&store).settings(narrow).actor::<Shelf>().start().await.unwrap();
+    assert_eq!(node.actor::<Shelf>("x").send(Busy(0)).await, Ok(0), "its shard is served");
+    let port = node.address().port();
+    let shelf = ("Shelf", "x");
+    let call = |slot| CorrelationId::new(0, slot, 0);
+    let bulk = [vec![0x80 | 0x40, 0x3e], vec![7; 8_000]].concat();
+    let mut stranger = away(move || {
+        let mut stranger = Stranger::meet(port, 1);
+        send(&mut stranger, Some(call(0)), shelf, "Busy", &[0xE8, 0x07]);
+        for (slot, message, payload) in [(1, "Brittle", &[1][..]), (2, "Bulky", &bulk[..])] {
+            send(&mut stranger, Some(call(slot)), shelf, message, payload);
+            send(&mut stranger, None, shelf, message, payload);
+        }
+        send(&mut stranger, Some(call(3)), ("Shelf", "y"), "Busy", &[0]);
+        reply(&mut stranger, call(3)).expect("what came before is queued");
+        stranger
+    })
+    .await;
+    let letters = node.clone();
+    let heard = std::thread::spawn(move || {
+        let fail = |frame: Frame<'_>| match frame {
+            Frame::Fail { call, error } => Some((call, error)),
+            _ => None,
+        };
+        let all: Vec<_> = std::iter::from_fn(|| stranger.hear(fail)).take(2).collect();
+        (all, stranger)
+    });
+    node.stop().await.unwrap();
+    let (heard, _stranger) = heard.join().unwrap();
+    let reasons: Vec<_> = heard
+        .iter()
+        .map(|(call, error)| match error {
+            CallError::Codec { reason, started: false } => (call.slot(), reason.to_string()),
+            other => panic!("{call}: {other:?}"),
+        })
+        .collect();
+    assert_eq!(reasons.iter().map(|(slot, _)| *slot).collect::<Vec<_>>(), [1, 2], "{reasons:?}");
+    assert!(reasons[0].1.contains("it has broken"), "{reasons:?}");
+    let dead = letters.dead_letters();
+    let messages: Vec<_> = dead.iter().rev().map(|kept| kept.letter.message.as_str()).collect();
+    assert!(messages.len() == 2 && messages[0].ends_with("Brittle"), "{dead:?}");
+    assert!(messages[1].ends_with("Bulky"), "{dead:?}");
 }
 
 // ---- other versions ----

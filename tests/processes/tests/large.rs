@@ -68,8 +68,27 @@ static OPEN: Once = Once::new();
 #[remote(Vec<u8>)]
 struct Padding(u64);
 
+/// Large, and slow to encode; the reply is how many milliseconds the call may still take, as its handler sees it.
+#[remote(u64)]
+struct SlowLeft(Vec<u8>, Slow);
+
+struct Slow;
+
+impl Serialize for Slow {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        std::thread::sleep(Duration::from_millis(1_500));
+        0_u8.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Slow {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        u8::deserialize(deserializer).map(|_| Self)
+    }
+}
+
 #[derive(Default, VirtualActor)]
-#[virtual_actor(handles(Gated, Note, Notes, Padding))]
+#[virtual_actor(handles(Gated, Note, Notes, Padding, SlowLeft))]
 struct Keeper {
     notes: Vec<u64>,
 }
@@ -98,6 +117,13 @@ impl Handler<Notes> for Keeper {
     type Result = Vec<u64>;
     fn handle(&mut self, _: Notes, _: &mut Context<Self>) -> Vec<u64> {
         self.notes.clone()
+    }
+}
+
+impl Handler<SlowLeft> for Keeper {
+    type Result = u64;
+    fn handle(&mut self, _: SlowLeft, _: &mut Context<Self>) -> u64 {
+        archipelago::remaining().map_or(0, |left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX))
     }
 }
 
@@ -295,6 +321,60 @@ async fn a_reply_larger_than_its_caller_takes_ends_the_call_with_the_reason() {
     assert_eq!(refused, Err(CallError::TooLarge { max: 64 << 10, started: true }));
     assert_eq!(keeper.send_with(Padding(30_000), within(20_000)).await.map(|reply| reply.len()), Ok(30_000));
     stop([there, here]).await;
+}
+
+/// Two nodes agree on how much time is left when a message leaves, not when it was written.
+#[actix::test]
+async fn a_large_message_has_no_more_time_left_than_its_call() {
+    let [here, there] = unequal(1 << 20, 1 << 20).await;
+    let keeper = there.actor::<Keeper>("a");
+    let left = keeper.send_with(SlowLeft(vec![1; 30_000], Slow), within(20_000)).await.unwrap();
+    assert!((1..=18_600).contains(&left), "{left} ms");
+    stop([there, here]).await;
+}
+
+// ---- large replies to a peer that does not read them ----
+
+/// What the keeper `x` is asked for so often, by a peer that reads its lane but no stream: how often it hears that there is no
+/// reply.
+fn ask_for_padding(port: u16, times: u32, len: u16) -> (u32, Stranger) {
+    let mut stranger = Stranger::meet(port, 1);
+    let numbers = stranger.numbers("Keeper", "Padding");
+    for slot in 0..times {
+        let payload = [len as u8 | 0x80, (len >> 7) as u8 | 0x80, (len >> 14) as u8];
+        let call = CorrelationId::new(0, slot, 1);
+        stranger.say(&Frame::Ask(Asked { call, head: head(numbers), payload: &payload }));
+    }
+    let mut refused = 0;
+    while refused < times {
+        let fail = |frame: Frame<'_>| match frame {
+            Frame::Fail { error, .. } => Some(error),
+            _ => None,
+        };
+        match stranger.hear_within(Duration::from_secs(3), fail) {
+            Some(error) => assert_eq!(error, CallError::NoReply),
+            None => break,
+        }
+        refused += 1;
+    }
+    (refused, stranger)
+}
+
+#[actix::test]
+async fn large_replies_that_nobody_reads_are_bounded() {
+    let mut narrow = settings();
+    (narrow.remote.frame, narrow.remote.answer_bytes) = (4 << 10, 500_000);
+    let store = Arc::new(EmbeddedStore::default());
+    let node = node(&store).settings(narrow).actor::<Keeper>().start().await.unwrap();
+    assert_eq!(node.actor::<Keeper>("x").send(Notes).await, Ok(vec![]), "its shard is served");
+    let port = node.address().port();
+    let (refused, stranger) = away(move || ask_for_padding(port, 200, 60_000)).await;
+    let waiting: usize = node.lanes().await.items.iter().map(|lane| lane.answer_bytes).sum();
+    assert!((1..=500_000).contains(&waiting), "{waiting} bytes wait");
+    // What the windows of the streams take has left: these are four, of a megabyte each.
+    assert!((120..200).contains(&refused), "{refused} of 200");
+    drop(stranger);
+    stop([node]).await;
 }
 
 // ---- what its sender gives up ----

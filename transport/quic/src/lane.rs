@@ -56,7 +56,7 @@ pub(crate) struct Incoming {
 
 impl Incoming {
     pub(crate) fn new(link: Arc<Link>, stream: quinn::RecvStream) -> Self {
-        Self { sleeper: link.sleeper(), link, reader: Some(Reader::new(stream, 0)), end: None }
+        Self { sleeper: link.sleeper(), link, reader: Some(Reader::new(stream, &[])), end: None }
     }
 
     fn poll_lane(
@@ -138,16 +138,23 @@ pub(crate) fn read_error(error: &ReadError, link: &Link) -> TransportError {
 pub(crate) struct Reader {
     stream: quinn::RecvStream,
     chunks: [Bytes; CHUNKS],
-    /// Bytes at the front that are not the caller's.
-    skip: usize,
+    /// Bytes at the front that have not come: they are not the caller's.
+    front: &'static [u8],
+    /// What came instead of the front.
+    strange: Option<u8>,
     /// quinn says only once that a stream was given up, and then that it is finished.
     failed: Option<ReadError>,
 }
 
 impl Reader {
-    /// Reads `stream` without its first `skip` bytes.
-    pub(crate) fn new(stream: quinn::RecvStream, skip: usize) -> Self {
-        Self { stream, chunks: [const { Bytes::new() }; CHUNKS], skip, failed: None }
+    /// Reads `stream` behind its `front`.
+    pub(crate) fn new(stream: quinn::RecvStream, front: &'static [u8]) -> Self {
+        Self { stream, chunks: [const { Bytes::new() }; CHUNKS], front, strange: None, failed: None }
+    }
+
+    /// What came instead of the front, if it was something else.
+    pub(crate) const fn strange(&self) -> Option<u8> {
+        self.strange
     }
 
     /// Appends what has come, up to about [`BATCH`] bytes. Zero: the stream is finished.
@@ -196,9 +203,13 @@ impl Reader {
         into.reserve(chunks.iter().map(Bytes::len).sum());
         for chunk in chunks {
             let mut chunk = std::mem::take(chunk);
-            let skip = self.skip.min(chunk.len());
-            chunk.advance(skip);
-            self.skip -= skip;
+            while let (Some((expected, rest)), false) = (self.front.split_first(), chunk.is_empty()) {
+                let came = chunk.get_u8();
+                if came != *expected {
+                    self.strange.get_or_insert(came);
+                }
+                self.front = rest;
+            }
             into.extend_from_slice(&chunk);
         }
     }

@@ -133,7 +133,7 @@ struct Receiver {
 
 impl Receiver {
     fn new(link: Arc<Link>, stream: quinn::RecvStream) -> Self {
-        Self { sleeper: link.sleeper(), reader: Reader::new(stream, BYTES.len()), link }
+        Self { sleeper: link.sleeper(), reader: Reader::new(stream, &BYTES), link }
     }
 }
 
@@ -144,9 +144,15 @@ impl RecvStream for Receiver {
         into: &mut BytesMut,
     ) -> Poll<Result<usize, TransportError>> {
         let (link, reader) = (&self.link, &mut self.reader);
-        link.poll_open(cx, &self.sleeper, |cx| {
+        let before = into.len();
+        let read = ready!(link.poll_open(cx, &self.sleeper, |cx| {
             reader.poll_read(cx, into).map(|read| read.map_err(|error| read_error(&error, link)))
-        })
+        }));
+        if let Some(kind) = reader.strange() {
+            into.truncate(before);
+            return Poll::Ready(Err(lost(format!("a stream of the unknown kind {kind}"))));
+        }
+        Poll::Ready(read)
     }
 }
 

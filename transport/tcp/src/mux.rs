@@ -41,16 +41,18 @@ pub(crate) struct LaneOut {
 }
 
 impl Mux {
-    /// `ours` is what this side allows, `theirs` what the other side does.
+    /// `ours` is what this side allows, `theirs` what the other side does: it may say anything, so that this side opens no more
+    /// than [`MOST_STREAMS`] of the streams it is offered.
     pub(crate) fn new(ours: Offer, theirs: Offer) -> Self {
+        let offered = theirs.max_streams.min(MOST_STREAMS);
         Self {
             outgoing: Outgoing::default(),
             lane_in: Inbox::new(ours.lane_window),
             lane_out: LaneOut { credit: theirs.lane_window.into(), waker: None, waits_for_room: false },
-            senders: Senders::new(theirs.max_streams, theirs.stream_window),
+            senders: Senders::new(offered, theirs.stream_window),
             receivers: Receivers::new(ours.max_streams, ours.stream_window),
             closed: None,
-            small_limit: SMALL_LIMIT + SMALL_PER_STREAM * ours.max_streams.max(theirs.max_streams) as usize,
+            small_limit: SMALL_LIMIT + SMALL_PER_STREAM * ours.max_streams.max(offered) as usize,
         }
     }
 
@@ -157,6 +159,8 @@ impl LaneOut {
 
 const SMALL_LIMIT: usize = 64 << 10;
 const SMALL_PER_STREAM: usize = 256;
+/// Streams that this side opens at once, whatever the other side allows.
+const MOST_STREAMS: u32 = 4_096;
 
 #[cfg(test)]
 mod tests {
@@ -206,5 +210,29 @@ mod tests {
             control(&mut mux, Kind::End, stream, &[])
         });
         assert!(flood.is_err());
+    }
+
+    #[test]
+    fn a_peer_that_allows_any_number_of_streams_makes_no_more_wait_for_that() {
+        let greedy = Offer { max_streams: u32::MAX, ..OFFER };
+        let mut mux = Mux::new(OFFER, greedy);
+        let flood = (1..10_000_000).try_for_each(|stream| {
+            control(&mut mux, Kind::Open, stream, &[])?;
+            control(&mut mux, Kind::Reset, stream, &[])?;
+            mux.release(stream);
+            Ok::<_, Malformed>(())
+        });
+        assert!(flood.is_err());
+        assert!(mux.outgoing.small_len() < 2 << 20, "{}", mux.outgoing.small_len());
+    }
+
+    #[test]
+    fn as_many_streams_as_may_be_open_at_once_may_wait_for_a_peer_that_does_not_read() {
+        let mut mux = Mux::new(OFFER, Offer { max_streams: u32::MAX, ..OFFER });
+        while let Some(stream) = mux.senders.open() {
+            mux.outgoing.put_control(Kind::Open, stream, &[]);
+            mux.outgoing.put_control(Kind::Reset, stream, &[]);
+        }
+        assert_eq!(control(&mut mux, Kind::Ping, 0, &[]), Ok(()));
     }
 }

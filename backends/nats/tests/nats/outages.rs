@@ -31,12 +31,19 @@ fn a_paused_server_leaves_the_outcome_unknown_and_serves_again_later() {
         let store = impatient(&server).await;
         let version = write(&*store, &owner("k"), Expect::Absent, put("a", "one")).await;
         let seen = store.get(&owner("k"), Read::Linearizable).await.unwrap().unwrap();
+        let position = store.list(Space::OWNERS, None).await.unwrap().position;
         server.pause();
         let answer = timed(store.cas(&owner("k"), seen.expect(), put("a", "two"), None)).await;
         assert!(matches!(answer, Err(StoreError::Unknown { .. })), "{answer:?}");
-        assert!(timed(store.get(&owner("k"), Read::Linearizable)).await.is_err());
-        assert!(timed(store.get(&owner("k"), Read::Any)).await.is_err());
-        assert!(timed(store.list(Space::OWNERS, None)).await.is_err());
+        // What was only to be read has no outcome that could be unknown.
+        for read in [Read::Linearizable, Read::Any] {
+            let answer = timed(store.get(&owner("k"), read)).await;
+            assert!(matches!(answer, Err(StoreError::Unavailable { .. })), "{answer:?}");
+        }
+        let answer = timed(store.list(Space::OWNERS, None)).await;
+        assert!(matches!(answer, Err(StoreError::Unavailable { .. })), "{answer:?}");
+        let answer = timed(store.watch(Space::OWNERS, position)).await;
+        assert!(matches!(answer, Err(StoreError::Unavailable { .. })), "{:?}", answer.map(drop));
         server.resume();
         let now =
             until("an answer", || async { store.get(&owner("k"), Read::Linearizable).await.ok().flatten() })

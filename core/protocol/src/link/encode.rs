@@ -10,6 +10,7 @@ use super::frame::{
     ASK, BYE, BYE_ACK, CANCEL, ENVELOPE, FAIL, HEAD_BYTES, LARGE_BACK, LARGE_DONE, LARGE_GONE, LARGE_HERE,
     NO_TTL, NOTICE, REPLY, RETURN, SERVICE, SETTLE, SETTLED, TELL, VOID,
 };
+use super::ttl::change_ttl;
 use super::{Asked, Frame, Head, Hint, Returned, ShardRef, Told};
 use crate::call::CallError;
 use crate::identity::CorrelationId;
@@ -58,6 +59,11 @@ impl Frame<'_> {
     pub fn encode_envelope(out: &mut BytesMut, envelope: &Envelope) -> Result<(), EnvelopeError> {
         out.put_u8(ENVELOPE);
         envelope.encode_into(out)
+    }
+
+    /// Writes into an encoded ask, tell, service ask or envelope how much time it has left, if it says so at all.
+    pub fn set_ttl(encoded: &mut [u8], left: Millis) {
+        change_ttl(encoded, |_| left);
     }
 
     /// Whether an encoded frame is an envelope.

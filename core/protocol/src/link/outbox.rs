@@ -54,6 +54,8 @@ pub struct Outbox<W> {
     changed: Millis,
     /// When the times to live in the frames were right last; later frames are right since they were written.
     ttl_at: Millis,
+    /// Nothing in the buffer has waited since before this.
+    emptied: Millis,
     /// No tell that waits is older than this.
     oldest_tell: Millis,
 }
@@ -71,6 +73,7 @@ impl<W> Outbox<W> {
             is_up: false,
             changed: Millis::ZERO,
             ttl_at: Millis::ZERO,
+            emptied: Millis::ZERO,
             oldest_tell: Millis::MAX,
         }
     }
@@ -167,6 +170,10 @@ impl<W> Outbox<W> {
             return None;
         }
         self.taken = 0;
+        if now.since(self.emptied) > STALE && !self.waiting.is_empty() {
+            self.set_ttls(now);
+        }
+        self.emptied = now;
         self.let_in(now);
         self.oldest_tell = Millis::MAX;
         self.taken = self.waiting.live();
@@ -216,6 +223,7 @@ impl<W> Outbox<W> {
     /// A new connection stands: what waited may go, with the time it has left.
     pub fn opened(&mut self, now: Millis) {
         self.set_ttls(now);
+        self.emptied = now;
         self.is_up = true;
         self.changed = now;
     }
@@ -387,6 +395,9 @@ impl<W> Outbox<W> {
         }
     }
 }
+
+/// What has waited for longer says how much time it has left when it leaves. The transport may not take anything for a while.
+const STALE: Millis = Millis(100);
 
 /// A message that waits is in another place now.
 fn follow<W>(calls: &mut Calls<W>, kind: MessageKind, at: u64) {

@@ -1,9 +1,10 @@
-//! How much a node has accepted from one lane and not started.
+//! How much a node has accepted from one lane and not ended: a message has its share until its handler is through.
 //!
 //! [`Window`] decides when the reader of the lane stops, so that a sender that is faster than the actors fills its own
 //! buffers and not our memory.
 //!
-//! Invariant: with nothing held the reader reads; it never waits for itself.
+//! Invariant: with nothing held the reader reads. It does wait for handlers, and so for whatever these wait for: an answer that
+//! would come over the same lane comes late, or not in time.
 
 /// How much may be held before the reader stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

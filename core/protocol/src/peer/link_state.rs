@@ -175,7 +175,7 @@ impl PeerLink {
             return vec![LinkAction::Refuse { connection, why }];
         }
         self.settled = peer_attempt;
-        let mut actions = self.leave_the_old();
+        let mut actions = self.leave_the_old(now);
         actions.push(LinkAction::Accept { connection });
         actions.extend(self.up(now, connection, false));
         actions
@@ -194,7 +194,7 @@ impl PeerLink {
         if self.parting.is_some() {
             return self.on_stop();
         }
-        self.quick |= now.since(self.up_since) >= Self::STEADY;
+        self.look_back(now);
         match code {
             _ if !self.wanted => self.idle(),
             Some(CloseCode::Mismatch | CloseCode::Protocol) => self.refused(now, random),
@@ -284,10 +284,18 @@ impl PeerLink {
         actions
     }
 
+    /// The connection in use ends. Only one that has held for a while shows that the link is sound: a peer that shakes hands and
+    /// breaks again and again is dialled ever more rarely.
+    fn look_back(&mut self, now: Millis) {
+        if now.since(self.up_since) >= Self::STEADY {
+            self.quick = true;
+            self.backoff.reset();
+        }
+    }
+
     fn up(&mut self, now: Millis, connection: ConnectionId, dialled_by_us: bool) -> Vec<LinkAction> {
         self.state = LinkState::Up { connection, dialled_by_us };
         self.up_since = now;
-        self.backoff.reset();
         vec![LinkAction::Use { connection }, LinkAction::Report(LinkReport::Connected)]
     }
 
@@ -313,13 +321,16 @@ impl PeerLink {
     }
 
     /// What ends because the peer's connection takes its place.
-    fn leave_the_old(&mut self) -> Vec<LinkAction> {
+    fn leave_the_old(&mut self, now: Millis) -> Vec<LinkAction> {
         match self.state {
             LinkState::Dialing { attempt, .. } => vec![LinkAction::Abandon { attempt }],
-            LinkState::Up { connection, .. } => vec![
-                LinkAction::Drop { connection, code: CloseCode::Replaced },
-                LinkAction::Report(LinkReport::Disconnected { retry_at: None }),
-            ],
+            LinkState::Up { connection, .. } => {
+                self.look_back(now);
+                vec![
+                    LinkAction::Drop { connection, code: CloseCode::Replaced },
+                    LinkAction::Report(LinkReport::Disconnected { retry_at: None }),
+                ]
+            }
             _ => Vec::new(),
         }
     }

@@ -67,6 +67,8 @@ pub enum RefusalReason {
     Stopping,
     /// The node has as many clients as it takes.
     Clients,
+    /// The node is not who it says, as far as is known of that one.
+    Identity,
     /// A reason that this version does not know.
     Other(u16),
 }
@@ -88,6 +90,7 @@ impl RefusalReason {
             Self::Race => 10,
             Self::Stopping => 11,
             Self::Clients => 12,
+            Self::Identity => 13,
             Self::Other(code) => code,
         }
     }
@@ -108,6 +111,7 @@ impl RefusalReason {
             10 => Self::Race,
             11 => Self::Stopping,
             12 => Self::Clients,
+            13 => Self::Identity,
             other => Self::Other(other),
         }
     }
@@ -138,6 +142,7 @@ impl fmt::Display for RefusalReason {
             Self::Race => "another connection between the same two was chosen",
             Self::Stopping => "the node stops",
             Self::Clients => "the node has as many clients as it takes",
+            Self::Identity => "not who it says",
             Self::Other(code) => return write!(f, "reason {code}"),
         })
     }

@@ -8,7 +8,7 @@ use std::task::{Context as TaskContext, Poll, ready};
 use actix::Context;
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::identity::CorrelationId;
-use archipelago_protocol::message::{CodecId, MessageFlags, PayloadCodec, WireId};
+use archipelago_protocol::message::{CodecError, CodecId, MessageFlags, PayloadCodec, WireId};
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
 use serde::Serialize;
@@ -67,8 +67,7 @@ pub(crate) trait JobBody<A: VirtualActor>: Reply {
     fn came_by(&self, incoming: &Incoming, on: &ArbiterLocal) -> bool;
     /// The job as it is, for whoever fills it again.
     fn as_any(&mut self) -> &mut dyn Any;
-    /// Makes of the job again what it was before it was queued; none if it cannot be encoded: then its call ends without an
-    /// answer.
+    /// Makes of the job again what it was before it was queued; none if it has been started.
     fn unsend(&mut self, origin: Origin) -> Option<Unsent>;
 }
 
@@ -87,6 +86,8 @@ pub(crate) enum Unsent {
         /// The message.
         payload: Bytes,
     },
+    /// One that cannot be encoded again, and why: it will not be handled, and whoever waits must be told.
+    Unreadable(WayBack, CallError),
 }
 
 /// The way back of a job, whatever its actor.
@@ -137,6 +138,15 @@ pub(crate) enum WayBack {
 }
 
 impl WayBack {
+    /// Whether somebody waits for a reply.
+    pub(crate) const fn asks(&self) -> bool {
+        match self {
+            Self::Nobody => false,
+            Self::Caller(_) => true,
+            Self::Lane(way) => way.asks(),
+        }
+    }
+
     /// Takes the way for replies of type `R`, encoded with `codec`.
     pub(crate) fn take<R>(&mut self, codec: CodecId) -> ReplyTo<R> {
         match std::mem::replace(self, Self::Nobody) {
@@ -254,15 +264,20 @@ impl<A: VirtualActor, M: AcceptedBy<A>> JobBody<A> for TypedJob<M> {
                 Some(Unsent::Ours(origin.parcel(TypedOutbound::new(message, Some(caller)))))
             }
             ReplyTo::Encoded(caller, codec) => {
+                let payload = match codec.encode::<M::Codec, M>(&message) {
+                    Ok(payload) => payload.into(),
+                    Err(error) => {
+                        return Some(Unsent::Unreadable(WayBack::Caller(caller), unencodable(&error)));
+                    }
+                };
                 let waiter = Some(Waiter::of_bytes(caller));
-                let payload = codec.encode::<M::Codec, M>(&message).ok()?.into();
                 let body = EncodedOutbound { id, name: M::NAME.into(), codec, payload, waiter, ended: false };
                 Some(Unsent::Ours(origin.parcel(body)))
             }
-            ReplyTo::Lane(way, codec) => {
-                let payload = codec.encode::<M::Codec, M>(&message).ok()?.into();
-                Some(Unsent::OfLane { way, id, codec, payload })
-            }
+            ReplyTo::Lane(way, codec) => Some(match codec.encode::<M::Codec, M>(&message) {
+                Ok(payload) => Unsent::OfLane { way, id, codec, payload: payload.into() },
+                Err(error) => Unsent::Unreadable(WayBack::Lane(way), unencodable(&error)),
+            }),
         }
     }
 }
@@ -311,6 +326,11 @@ impl<M: RemoteMessage> Reply for TypedJob<M> {
             self.reply_to = ReplyTo::Nobody;
         }
     }
+}
+
+/// A message that was read cannot be written.
+fn unencodable(error: &CodecError) -> CallError {
+    CallError::Codec { reason: error.to_string().into(), started: false }
 }
 
 impl<R: Serialize + Send + 'static> ReplyTo<R> {

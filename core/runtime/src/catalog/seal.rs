@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use archipelago_protocol::activation::DeactivateReason;
+use archipelago_protocol::call::CallError;
 use archipelago_protocol::link::{Head, KeyText, ReturnReason, ShardRef};
 use archipelago_protocol::message::{CallChain, MessageFlags};
 use archipelago_protocol::time::Millis;
@@ -62,6 +63,8 @@ impl<A: VirtualActor> KindCatalog<A> {
         let target = Target { id: slot.id.clone(), hash: slot.hash };
         let head = JobHead { inside: true, ..job.head.clone() };
         let origin = Origin { shard, target, expires: on.expires(&head), head };
+        let dead = |error: &CallError, name: &str| on.node().dead_letter(slot.id.to_string(), name, error);
+        let name = job.body.name();
         match job.body.unsend(origin) {
             Some(Unsent::Ours(parcel)) => left.ours.push(parcel),
             Some(Unsent::OfLane { way, id, codec, payload }) => {
@@ -80,7 +83,16 @@ impl<A: VirtualActor> KindCatalog<A> {
                     trace: scope.and_then(|scope| scope.trace),
                     chain: scope.map_or(CallChain::empty(), |scope| scope.chain),
                 };
-                on.send_queued_back(&way, (head, &payload), ReturnReason::NotOwner);
+                if let Err(error) = on.send_queued_back(&way, (head, &payload), ReturnReason::NotOwner) {
+                    dead(&error, name);
+                }
+            }
+            Some(Unsent::Unreadable(way_back, error)) => {
+                let asks = way_back.asks();
+                let error = way_back.refuse(error, on);
+                if !asks {
+                    dead(&error, name);
+                }
             }
             None => {}
         }

@@ -5,8 +5,9 @@
 //! less priority, on threads of its own: a thread cannot take its priority back, so those that the application shares
 //! are left alone.
 //!
-//! Bound: [`Aside::threads`] threads, which end when they have had nothing to do for a while. What waits for them is
-//! bounded by whoever hands it in: a few messages per connection.
+//! Bound: as many threads as there are processors, which end when they have had nothing to do for a while. What waits for them
+//! is bounded by whoever hands it in: per lane four messages and four replies to be encoded, as many messages to be decoded as
+//! its window for large ones lets in, and replies to calls that this node has made.
 #![expect(clippy::disallowed_methods, reason = "part of the one place that reaches the world")]
 
 use std::collections::VecDeque;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use archipelago_protocol::call::CallError;
+use archipelago_protocol::call::{CallError, Queue};
 use archipelago_protocol::identity::{CorrelationId, NodeId};
 use archipelago_protocol::link::{Frame, Refused};
 use archipelago_protocol::message::{Codec, CodecId};
@@ -18,7 +18,7 @@ use super::incoming::Incoming;
 use super::inquiries::{self, is_for_clients, is_for_members, is_inquiry};
 use super::lane::Lane;
 use super::large_in::Brought;
-use super::requests::Requests;
+use super::requests::{NotLetIn, Requests};
 use super::seat::SeatLocal;
 use super::unanswered::Unanswered;
 use super::waiter::{Payload, Waiting};
@@ -65,44 +65,59 @@ impl ControlSink {
             return Ok(());
         }
         if is_inquiry(request.service) {
-            lane.request_waits()?;
             let (node, from) = (Arc::clone(&self.node), lane.peer().id());
             let (service, payload) = (request.service, request.payload.clone());
-            self.answer_with(lane, incoming, request, async move {
+            return self.answer_with(lane, incoming, request, || async move {
                 inquiries::answer(&node, from, service, payload).await
             });
-            return Ok(());
         }
         let Some(service) = self.node.services().get(&request.service).cloned() else {
             let reason = format!("the node has no service {}", request.service);
             answer(lane, incoming, request.call, Err(CallError::NoRoute { reason: reason.into() }));
             return Ok(());
         };
-        lane.request_waits()?;
-        let served = service.serve(lane.peer().id(), request.payload.clone());
-        self.answer_with(lane, incoming, request, async move { Some(served.await) });
-        Ok(())
+        let (from, payload) = (lane.peer().id(), request.payload.clone());
+        self.answer_with(lane, incoming, request, || {
+            let served = service.serve(from, payload);
+            async move { Some(served.await) }
+        })
     }
 
     /// Answers a request with what comes of `work`, unless its time is over or its sender waits no longer: then the work is
-    /// dropped.
-    fn answer_with(
+    /// dropped. One that would be too much is refused.
+    ///
+    /// # Errors
+    ///
+    /// Two requests of the connection have one number.
+    fn answer_with<F: Future<Output = Option<Result<Bytes, CallError>>> + 'static>(
         &self,
         lane: &Rc<Lane>,
         incoming: &Arc<Incoming>,
         request: Request,
-        work: impl Future<Output = Option<Result<Bytes, CallError>>> + 'static,
-    ) {
+        work: impl FnOnce() -> F,
+    ) -> Result<(), Violation> {
+        let begun = match self.requests.begin(incoming.connection(), request.call, request.payload.len()) {
+            Ok(begun) => begun,
+            Err(NotLetIn::SameNumber) => {
+                return Err(Violation::Meaning("two requests have one number".to_owned()));
+            }
+            Err(NotLetIn::TooMany(bound) | NotLetIn::TooHeavy(bound)) => {
+                let bound = u32::try_from(bound).unwrap_or(u32::MAX);
+                let full = CallError::Overloaded { queue: Queue::Lane, bound };
+                answer(lane, incoming, request.call, Err(full));
+                return Ok(());
+            }
+        };
         let (lane, incoming, node) = (Rc::clone(lane), Arc::clone(incoming), Arc::clone(&self.node));
-        let requests = self.requests.clone();
+        let work = work();
         self.node.env().spawn(Box::pin(async move {
             let work = within(node.env(), request.ttl, work);
-            let answered = requests.unless_cancelled(incoming.connection(), request.call, work).await;
-            lane.request_over();
+            let answered = begun.unless_cancelled(work).await;
             if let Some(answered) = answered.flatten().flatten() {
                 answer(&lane, &incoming, request.call, answered);
             }
         }));
+        Ok(())
     }
 }
 

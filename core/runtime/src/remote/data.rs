@@ -74,7 +74,9 @@ impl DataSink {
             on.not_taken(head, expires);
         }
         if let Verdict::Return(reason) = on.judge(incoming, head.shard, serving) {
-            on.send_back(lane, call, (head.clone(), payload), reason);
+            if let Err(error) = on.send_back(lane, call, (head.clone(), payload), reason) {
+                on.could_not_return(head, &error);
+            }
             return Ok(());
         }
         let held = Held::take(incoming, payload.len() + PER_JOB);
@@ -354,13 +356,12 @@ impl LaneWay {
     /// Whether the message can go back as it came: the sender of a large one has forgotten it, a connection that was lost does
     /// not come back, and a node that leaves takes nothing back.
     pub(crate) fn can_return(&self, on: &ArbiterLocal) -> bool {
-        let connected = |lane: Rc<Lane>| lane.is_connected_by(self.held.incoming()) && !lane.has_left();
-        !self.held.is_large() && self.lane(on).is_some_and(connected)
+        !self.held.is_large() && self.open_lane(on).is_some_and(|lane| !lane.has_left())
     }
 
-    /// The lane and the connection that the message came by.
+    /// The lane and the connection that the message came by, if that still stands.
     pub(super) fn ends(&self, on: &ArbiterLocal) -> Option<(Rc<Lane>, &Arc<Incoming>)> {
-        Some((self.lane(on)?, self.held.incoming()))
+        Some((self.open_lane(on)?, self.held.incoming()))
     }
 
     /// Sends the reply to a message whose own codec is `C`.
@@ -370,7 +371,7 @@ impl LaneWay {
         reply: R,
         on: &ArbiterLocal,
     ) {
-        let (Some(call), Some(lane)) = (self.call, self.lane(on)) else { return };
+        let (Some(call), Some(lane)) = (self.call, self.open_lane(on)) else { return };
         if !lane.inbound().borrow_mut().close(call) {
             return;
         }
@@ -393,8 +394,8 @@ impl LaneWay {
 
     /// Tells the sender that there will be no reply.
     pub(crate) fn fail(&self, error: CallError, on: &ArbiterLocal) {
-        let (Some(call), Some(lane)) = (self.call, self.lane(on)) else { return };
-        if lane.inbound().borrow_mut().close(call) && lane.is_connected_by(self.held.incoming()) {
+        let (Some(call), Some(lane)) = (self.call, self.open_lane(on)) else { return };
+        if lane.inbound().borrow_mut().close(call) {
             lane.say(&Frame::Fail { call, error });
         }
     }
@@ -402,13 +403,14 @@ impl LaneWay {
     /// True if the sender waits no longer.
     pub(crate) fn is_abandoned(&self, on: &ArbiterLocal) -> bool {
         let Some(call) = self.call else { return false };
-        self.lane(on).is_none_or(|lane| {
-            !lane.is_connected_by(self.held.incoming()) || lane.inbound().borrow().is_cancelled(call)
-        })
+        self.open_lane(on).is_none_or(|lane| lane.inbound().borrow().is_cancelled(call))
     }
 
-    fn lane(&self, on: &ArbiterLocal) -> Option<Rc<Lane>> {
-        on.seat()?.lane(self.held.incoming().lane())
+    /// The lane, if its connection is still the one that the message came by. Places of lanes are given anew, and calls are
+    /// numbered by lane: without this look a late answer would end the call of another peer.
+    fn open_lane(&self, on: &ArbiterLocal) -> Option<Rc<Lane>> {
+        let incoming = self.held.incoming();
+        on.seat()?.lane(incoming.lane()).filter(|lane| lane.is_connected_by(incoming))
     }
 }
 

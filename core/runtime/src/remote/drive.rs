@@ -110,6 +110,8 @@ pub(super) struct Drive {
     batch: Bytes,
     input: Box<dyn RecvStream>,
     read: BytesMut,
+    /// What came together with the handshake has not been looked at.
+    leftover: bool,
     frame: usize,
     /// How many bytes of answers may wait for a peer that asks and does not read.
     answers: usize,
@@ -124,8 +126,9 @@ impl Drive {
         read: BytesMut,
     ) -> Self {
         let settings = &node.settings().remote;
-        let (frame, answers) = (super::longest_frame(settings), settings.answer_bytes);
-        Self { node, lane, incoming, sink, out, batch: Bytes::new(), input, read, frame, answers }
+        let (frame, answers, leftover) =
+            (super::longest_frame(settings), settings.answer_bytes, !read.is_empty());
+        Self { node, lane, incoming, sink, out, batch: Bytes::new(), input, read, leftover, frame, answers }
     }
 
     /// Writes until nothing waits or the network takes no more.
@@ -167,6 +170,7 @@ impl Drive {
         Ok(())
     }
 
+    /// Handles the frames that are whole. To be called for bytes that have come: they show that the peer lives.
     fn handle_frames(&mut self) -> Result<(), Violation> {
         let (mut at, now) = (0, self.node.env().coarse());
         self.lane.hears(now);
@@ -205,9 +209,13 @@ impl Future for Drive {
 }
 
 impl Drive {
-    /// Frames that came together with the handshake.
+    /// Frames that came together with the handshake: once, or half a frame would pass for a word of the peer at every turn.
     fn handle_leftover(&mut self) -> Result<(), Ending> {
-        if self.read.is_empty() { Ok(()) } else { self.handle_frames().map_err(Ending::Violation) }
+        if std::mem::take(&mut self.leftover) {
+            self.handle_frames().map_err(Ending::Violation)
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::drive::Ending;
 use crate::env::{Environment, within};
+use crate::node::NodeShared;
 
 /// A connection whose handshake has come so far that both sides know each other.
 pub(super) struct Met {
@@ -60,6 +61,17 @@ pub(super) async fn introduce(
     finish(connection, met)
 }
 
+/// Lets go of a connection that we have dialled if whoever is there is not who it says.
+pub(super) fn believed(node: &NodeShared, met: Met) -> Result<Met, MeetError> {
+    match node.believe(&met.hello, &met.connection.peer) {
+        Ok(()) => Ok(met),
+        Err(refusal) => {
+            close(&met.connection, &refusal);
+            Err(MeetError::Refused(refusal))
+        }
+    }
+}
+
 /// Listens who has dialled us. The answer is still to be given.
 pub(super) async fn listen(
     env: &Arc<dyn Environment>,
@@ -75,7 +87,8 @@ pub(super) async fn listen(
     };
     let heard = within(env, limit, talk).await.unwrap_or(Err(MeetError::TooSlow));
     if let Err(MeetError::Refused(refusal)) = &heard {
-        tell(&mut connection, refusal).await;
+        // It may not read.
+        within(env, limit, tell(&mut connection, refusal)).await;
     }
     finish(connection, heard)
 }

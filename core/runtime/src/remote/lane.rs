@@ -17,12 +17,11 @@ use archipelago_protocol::peer::Seat;
 use archipelago_protocol::route::Patience;
 use archipelago_protocol::time::Millis;
 use bytes::{Bytes, BytesMut};
-use tokio::sync::Semaphore;
 
 use super::drive::Violation;
 use super::incoming::Incoming;
-use super::large::AT_ONCE;
 use super::large_in::Brought;
+use super::large_room::LargeRoom;
 use super::peer::Peer;
 use super::waiter::{Payload, Waiter};
 use super::writer::Writer;
@@ -38,8 +37,8 @@ pub(crate) struct Lane {
     outbox: RefCell<Outbox<Waiter>>,
     /// Large messages whose place has come and who have not, and those that came before their place.
     large: RefCell<LargeArrivals<Brought>>,
-    /// Who may hold a large message as bytes.
-    large_turns: Arc<Semaphore>,
+    /// What is too large for a frame and waits.
+    large_room: LargeRoom,
     /// What was thrown out for lack of room and nobody has been told of yet.
     overflow: RefCell<Vec<Dropped<Waiter>>>,
     inbound: RefCell<InboundCalls>,
@@ -91,7 +90,7 @@ impl Lane {
             outbox: RefCell::new(Outbox::new(index, settings)),
             overflow: RefCell::default(),
             large: RefCell::default(),
-            large_turns: Arc::new(Semaphore::new(AT_ONCE)),
+            large_room: LargeRoom::default(),
             connection: RefCell::default(),
             heard: Cell::new(Millis::ZERO),
             told_of: Cell::new(Millis::ZERO),
@@ -202,16 +201,25 @@ impl Lane {
 
     /// Sends a frame that only means something on the present connection.
     pub(super) fn say(&self, frame: &Frame<'_>) {
+        if let Err(error) = self.try_say(frame) {
+            tracing::error!(%error, "a control frame could not be written");
+        }
+    }
+
+    /// The same for a frame that may be too long.
+    ///
+    /// # Errors
+    ///
+    /// It is.
+    pub(super) fn try_say(&self, frame: &Frame<'_>) -> Result<(), Refused> {
         if self.connection.borrow().is_some() {
-            let said = self.outbox.borrow_mut().answer::<Refused>(|out| {
+            self.outbox.borrow_mut().answer(|out| {
                 frame.encode(out);
-                Ok(())
-            });
-            if let Err(error) = said {
-                tracing::error!(%error, "a control frame could not be written");
-            }
+                Ok::<_, Refused>(())
+            })?;
             self.wake();
         }
+        Ok(())
     }
 
     // ---- for the connection ----
@@ -394,9 +402,9 @@ impl Lane {
         connection.as_ref().map(|now| (Arc::clone(&now.incoming), Arc::clone(&now.streams)))
     }
 
-    /// Who may hold a large message to this lane as bytes.
-    pub(super) const fn large_turns(&self) -> &Arc<Semaphore> {
-        &self.large_turns
+    /// What is too large for a frame and waits.
+    pub(super) const fn large_room(&self) -> &LargeRoom {
+        &self.large_room
     }
 
     /// The longest payload that travels in a frame.

@@ -7,6 +7,7 @@
 //! Invariant: whatever is announced either comes on its stream or is taken back, as long as the connection lasts.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -18,11 +19,13 @@ use archipelago_protocol::link::{Asked, Frame, LargeHead, Told};
 use archipelago_protocol::message::{CodecError, CodecId, PayloadCodec};
 use archipelago_protocol::time::Millis;
 use bytes::{Bytes, BytesMut};
+use futures_util::future::{Either, select};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::incoming::Held;
 use super::lane::Lane;
+use super::large_room::Unread;
 use super::mark::{Mark, no_route, refuse};
 use super::outbound::{Outbound, Way, WriteElsewhere, frame_head};
 use super::routes::Shard;
@@ -101,7 +104,7 @@ pub(super) fn send_message<B: Outbound + ?Sized>(
     };
     let (transfer, asks) = (mark.number(), mark.call().is_some());
     on.transfers().hold_up(shard, target.hash, way.lane.index(), transfer);
-    let job = Outgoing { mark, frame, write: body.write_elsewhere() };
+    let job = Outgoing { mark, frame, write: body.write_elsewhere(), deadline: head.deadline };
     let (message, target, hash, on) = (body.name().to_owned(), target.id.clone(), target.hash, Rc::clone(on));
     let peer = way.peer.id();
     let env = Arc::clone(on.node().env());
@@ -127,6 +130,8 @@ pub(super) struct Outgoing {
     /// What stands before what `write` appends.
     pub(super) frame: BytesMut,
     pub(super) write: WriteElsewhere,
+    /// When it is not worth handling any more.
+    pub(super) deadline: Millis,
 }
 
 impl Outgoing {
@@ -136,8 +141,8 @@ impl Outgoing {
     ///
     /// It has not, or it is not known whether it has; the other side waits for it no longer.
     pub(super) async fn run(self, on: &ArbiterLocal) -> Result<(), CallError> {
-        let Self { mut mark, frame, write } = self;
-        let sent = send_marked(on, &mut mark, frame, write).await;
+        let Self { mut mark, frame, write, deadline } = self;
+        let sent = send_marked(on, &mut mark, (frame, write), deadline).await;
         match &sent {
             Ok(()) => mark.arrived(),
             Err(error) => mark.take_back(error),
@@ -149,18 +154,22 @@ impl Outgoing {
 async fn send_marked(
     on: &ArbiterLocal,
     mark: &mut Mark,
-    frame: BytesMut,
-    write: WriteElsewhere,
+    (frame, write): (BytesMut, WriteElsewhere),
+    deadline: Millis,
 ) -> Result<(), CallError> {
     let (node, largest) = (on.node(), on.node().settings().remote.largest);
     let Some(_turn) = turn(node, mark).await else { return Err(mark.why_over("its turn did not come")) };
-    let frame = encode(node.env(), frame, write, largest).await?;
-    mark.transfer().keep(&frame);
+    mark.has_turn();
+    let mut frame = encode(node.env(), frame, write, largest).await?;
     let Some(streams) = ready(node, mark).await else { return Err(mark.why_over("no connection")) };
     if mark.transfer().is_lost() {
         // Its place went with a connection that was lost.
         return Err(no_route("the connection was lost"));
     }
+    // It has waited since its head was written.
+    Frame::set_ttl(&mut frame, deadline.since(node.env().coarse()));
+    let frame = frame.freeze();
+    mark.transfer().keep(&frame);
     let sent = send(&*streams, mark.number(), frame).await;
     if let Err(error) = sent {
         tracing::debug!(%error, "a large message was not taken");
@@ -174,16 +183,24 @@ async fn send_marked(
 }
 
 /// Waits until few enough large messages of the lane are in memory as bytes; `None` if that does not come to pass in time.
-async fn turn(node: &NodeShared, mark: &Mark) -> Option<OwnedSemaphorePermit> {
+async fn turn(node: &NodeShared, mark: &mut Mark) -> Option<OwnedSemaphorePermit> {
     let until = node.env().now() + node.settings().remote.tell_ttl;
+    let mut turn = pin!(Arc::clone(mark.lane().large_room().turns()).acquire_owned());
+    let mut has_turn = None;
     loop {
         if mark.is_over() || is_late(node, mark, until) {
             return None;
         }
-        if let Ok(turn) = Arc::clone(mark.lane().large_turns()).try_acquire_owned() {
-            return Some(turn);
+        if has_turn.is_some() {
+            return has_turn;
         }
-        node.env().sleep(LOOK_EVERY).await;
+        let lost = mark.transfer().over();
+        match select(select(turn.as_mut(), pin!(lost)), node.env().sleep(LOOK_IN_LINE)).await {
+            // Nobody closes the turns.
+            Either::Left((Either::Left((turn, _)), _)) => has_turn = Some(turn.ok()?),
+            Either::Left((Either::Right(_), _)) => return None,
+            Either::Right(_) => {}
+        }
     }
 }
 
@@ -213,10 +230,10 @@ async fn encode(
     mut frame: BytesMut,
     write: WriteElsewhere,
     largest: usize,
-) -> Result<Bytes, CallError> {
+) -> Result<BytesMut, CallError> {
     let (result, encoded) = oneshot::channel();
     env.offload(Box::new(move || {
-        let written = write(&mut frame, largest).map(|()| frame.freeze());
+        let written = write(&mut frame, largest).map(|()| frame);
         // Nobody waits if the node has stopped.
         let _ = result.send(written);
     }))
@@ -231,7 +248,8 @@ async fn encode(
     }
 }
 
-/// Sends a reply that is too large for a frame, to a message whose own codec is `C`.
+/// Sends a reply that is too large for a frame, to a message whose own codec is `C`. If too much waits for the caller already,
+/// it hears that there is none.
 pub(super) fn send_reply<C: PayloadCodec, R: Serialize + Send + 'static>(
     held: Held,
     lane: Rc<Lane>,
@@ -242,13 +260,22 @@ pub(super) fn send_reply<C: PayloadCodec, R: Serialize + Send + 'static>(
 ) {
     let node = Arc::clone(on.node());
     let env = Arc::clone(node.env());
-    let largest = node.settings().remote.largest;
+    let most = node.settings().remote.answer_bytes;
+    // It is longer than a frame; how much longer will be known when it is encoded.
+    let Some(mut unread) = Unread::enter(&lane, lane.frame_limit(), most) else {
+        metrics::counter!("archipelago_replies_refused_total").increment(1);
+        return lane.say(&Frame::Fail { call, error: CallError::NoReply });
+    };
     env.spawn(Box::pin(async move {
         let mut frame = BytesMut::new();
         Frame::encode_reply_head(&mut frame, call, codec);
         let write: WriteElsewhere = Box::new(move |out, limit| codec.encode_into::<C, R>(&reply, out, limit));
-        let sent = match encode(node.env(), frame, write, largest).await {
-            Ok(frame) => send_if_connected(&lane, &held, frame).await,
+        let sent = match encode_reply(&node, &lane, frame, write).await {
+            Ok(frame) if unread.set(frame.len(), most) => send_if_connected(&lane, &held, frame).await,
+            Ok(_) => {
+                metrics::counter!("archipelago_replies_refused_total").increment(1);
+                Err(CallError::NoReply)
+            }
             Err(error) => Err(error),
         };
         if let Err(error) = sent
@@ -257,6 +284,18 @@ pub(super) fn send_reply<C: PayloadCodec, R: Serialize + Send + 'static>(
             lane.say(&Frame::Fail { call, error: as_reply(error) });
         }
     }));
+}
+
+/// Encodes a reply, a few of a lane at once.
+async fn encode_reply(
+    node: &NodeShared,
+    lane: &Lane,
+    frame: BytesMut,
+    write: WriteElsewhere,
+) -> Result<Bytes, CallError> {
+    // Nobody closes them, so this is a turn.
+    let _turn = lane.large_room().encoders().acquire().await;
+    encode(node.env(), frame, write, node.settings().remote.largest).await.map(BytesMut::freeze)
 }
 
 async fn send_if_connected(lane: &Lane, held: &Held, frame: Bytes) -> Result<(), CallError> {
@@ -283,9 +322,9 @@ fn as_reply(error: CallError) -> CallError {
 pub(super) const NO_TRANSFER: u64 = LargeHead::REPLY;
 /// How often a large message looks whether it may go.
 pub(super) const LOOK_EVERY: Millis = Millis(2);
+/// How often a large message that waits for its turn looks whether its caller has gone.
+const LOOK_IN_LINE: Millis = Millis(50);
 /// How long to wait for the other side to say why it does not take a stream.
 const HEAR_WHY: Millis = Millis(1_000);
 /// How much of a large message is written or read before others have their turn.
 pub(super) const PART: usize = 64 << 10;
-/// Large frames that are sent at once to, and received at once from one peer arbiter.
-pub(super) const AT_ONCE: usize = 4;

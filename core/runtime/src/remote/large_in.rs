@@ -16,7 +16,8 @@ use tokio::sync::Semaphore;
 use super::drive::Violation;
 use super::incoming::Incoming;
 use super::lane::Lane;
-use super::large::{AT_ONCE, LOOK_EVERY, PART, others_first};
+use super::large::{LOOK_EVERY, PART, others_first};
+use super::large_room::AT_ONCE;
 use super::peer_actor::{Broken, PeerActor};
 use super::seat::SeatLocal;
 

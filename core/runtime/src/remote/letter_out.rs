@@ -113,9 +113,9 @@ pub(super) fn send_large(
     if let Some(seat) = on.seat() {
         seat.call_pending();
     }
-    let (call, transfer) = (mark.call(), mark.number());
+    let (call, transfer, deadline) = (mark.call(), mark.number(), letter.head.deadline);
     let write = whole_frame(on, lane, &mut letter, call);
-    let job = Outgoing { mark, frame: BytesMut::new(), write };
+    let job = Outgoing { mark, frame: BytesMut::new(), write, deadline };
     let (local, address, peer) = (Rc::clone(on), address.clone(), lane.peer().id());
     let env = Arc::clone(on.node().env());
     env.spawn(Box::pin(async move {

@@ -16,6 +16,7 @@ use archipelago_protocol::message::CodecId;
 use archipelago_protocol::time::Millis;
 
 use super::lane::Lane;
+use super::large_room::InLine;
 use super::transfers::{Transfer, Transfers};
 use super::waiter::{Payload, Waiter, Waiting};
 use crate::node::NodeShared;
@@ -28,6 +29,8 @@ pub(super) struct Mark {
     id: CorrelationId,
     asks: bool,
     transfer: Transfer,
+    /// Its message waits for its turn.
+    in_line: Option<InLine>,
 }
 
 impl Mark {
@@ -35,13 +38,17 @@ impl Mark {
     ///
     /// # Errors
     ///
-    /// The lane takes no more; whoever waits has been told.
+    /// The lane takes no more, or too many wait for their turn; whoever waits has been told.
     pub(super) fn set(
         transfers: &Transfers,
         lane: &Rc<Lane>,
         deadline: Millis,
         waiter: Option<Waiter>,
     ) -> Result<Self, CallError> {
+        let in_line = match InLine::enter(lane) {
+            Ok(in_line) => Some(in_line),
+            Err(full) => return Err(refuse(waiter, full)),
+        };
         let transfer = transfers.begin(lane.index());
         let asks = waiter.is_some();
         let (waiter, deadline) =
@@ -51,7 +58,12 @@ impl Mark {
             Ok(())
         });
         let id = marked.map_err(|(waiter, refused)| refuse(Some(waiter), no_place(&refused)))?;
-        Ok(Self { lane: Rc::clone(lane), id, asks, transfer })
+        Ok(Self { lane: Rc::clone(lane), id, asks, transfer, in_line })
+    }
+
+    /// Its message has its turn: the next one may stand in line.
+    pub(super) fn has_turn(&mut self) {
+        self.in_line = None;
     }
 
     /// The call that waits; none for a tell.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use archipelago_protocol::call::CallError;
+use archipelago_protocol::contract::PeerIdentity;
 use archipelago_protocol::identity::{Namespace, NodeAddress, NodeId};
 use archipelago_protocol::link::Frame;
 use archipelago_protocol::message::Envelope;
@@ -20,13 +21,16 @@ use crate::node::arbiter_of_shard;
 pub(crate) struct Peer {
     hello: Hello,
     tables: PeerTables,
+    /// What it has proven itself with; none if the transport proves nothing.
+    fingerprint: Option<[u8; 32]>,
     /// When something last came from it, over whichever lane; to a few tenths of a second.
     heard: Arc<AtomicU64>,
 }
 
 impl Peer {
-    pub(super) fn new(hello: Hello) -> Self {
-        Self { tables: PeerTables::new(hello.kinds.clone()), hello, heard: Arc::default() }
+    pub(super) fn new(hello: Hello, proven: &PeerIdentity) -> Self {
+        let (tables, fingerprint) = (PeerTables::new(hello.kinds.clone()), proven.fingerprint);
+        Self { tables, fingerprint, hello, heard: Arc::default() }
     }
 
     /// What was heard of the node before it said more about itself.
@@ -45,6 +49,11 @@ impl Peer {
     /// When something last came from it, by the coarse clock.
     pub(crate) fn heard(&self) -> Millis {
         Millis(self.heard.load(Ordering::Relaxed))
+    }
+
+    /// The fingerprint of its certificate.
+    pub(super) const fn fingerprint(&self) -> Option<[u8; 32]> {
+        self.fingerprint
     }
 
     pub(crate) const fn id(&self) -> NodeId {
@@ -144,8 +153,9 @@ pub(crate) struct PeerBook {
 }
 
 impl PeerBook {
-    /// Notes what a node says about itself. A node may have opened more seats since it was met first.
-    pub(super) fn learn(&self, hello: Hello) -> Arc<Peer> {
+    /// Notes what a node says about itself, which was found to be who it says. A node may have opened more seats since it was met
+    /// first.
+    pub(super) fn learn(&self, hello: Hello, proven: &PeerIdentity) -> Arc<Peer> {
         let mut by_id = self.by_id.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = by_id.get(&hello.node.id)
             && known.open_seats() >= open_seats(&hello)
@@ -159,7 +169,7 @@ impl PeerBook {
                 *id == peer_id || known.is_client() || *known.address() != hello.node.address
             });
         }
-        let peer = Peer::new(hello);
+        let peer = Peer::new(hello, proven);
         let peer = Arc::new(peer.known_before(by_id.get(&peer_id)));
         by_id.insert(peer.id(), Arc::clone(&peer));
         show_clients(&by_id);

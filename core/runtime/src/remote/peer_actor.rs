@@ -200,8 +200,10 @@ impl PeerActor {
     fn refuse(&mut self, connection: ConnectionId, why: RefusalReason, ctx: &mut Context<Self>) {
         let Some(met) = self.met.remove(&connection) else { return };
         let refusal = Refusal::new(why, why.to_string());
-        let told = async move { handshake::turn_away(met, &refusal).await };
-        ctx.spawn(told.into_actor(self));
+        let (env, limit) =
+            (Arc::clone(self.seat.node().env()), self.seat.node().settings().remote.handshake_limit);
+        let told = async move { within(&env, limit, handshake::turn_away(met, &refusal)).await };
+        ctx.spawn(told.into_actor(self).map(|_, _, _| ()));
     }
 
     // ---- using ----
@@ -435,7 +437,8 @@ async fn dial(seat: &Rc<SeatLocal>, lane: &Lane, attempt: AttemptId) -> Result<M
     let ours = node.hello(ends, attempt, (Some(peer.id()), node.kind_towards(peer.datacenter())));
     let limit = node.settings().remote.handshake_limit;
     let connection = within(node.env(), limit, seat.endpoint().dial(&address)).await;
-    handshake::introduce(node.env(), limit, connection.ok_or(MeetError::TooSlow)??, &ours).await
+    let met = handshake::introduce(node.env(), limit, connection.ok_or(MeetError::TooSlow)??, &ours).await?;
+    handshake::believed(node, met)
 }
 
 fn failure_of(error: &MeetError) -> DialFailure {

@@ -50,31 +50,61 @@ impl ArbiterLocal {
     }
 
     /// Sends a message back to its sender's node, unstarted.
+    ///
+    /// # Errors
+    ///
+    /// It is too long to go back, and nobody waits for it; a caller has been told.
     pub(super) fn send_back(
         &self,
         lane: &Lane,
         call: Option<CorrelationId>,
         message: (Head<'_>, &[u8]),
         reason: ReturnReason,
-    ) {
+    ) -> Result<(), CallError> {
         if let Some(call) = call
             && !lane.inbound().borrow_mut().close(call)
         {
-            return;
+            return Ok(());
         }
         if broken(Mutant::DropWhenNotOwner) && reason == ReturnReason::NotOwner {
-            return;
+            return Ok(());
         }
         metrics::counter!("archipelago_messages_returned_total").increment(1);
         let (head, payload) = message;
-        lane.say(&Frame::Return(Returned { reason, call, head, payload }));
+        let Err(too_long) = lane.try_say(&Frame::Return(Returned { reason, call, head, payload })) else {
+            return Ok(());
+        };
+        let error = CallError::Codec { reason: too_long.to_string().into(), started: false };
+        match call {
+            Some(call) => lane.say(&Frame::Fail { call, error }),
+            None => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// A message of another node that nobody waits for is neither taken nor given back.
+    #[cold]
+    pub(super) fn could_not_return(&self, head: &Head<'_>, error: &CallError) {
+        let Some(kind) = self.node().kinds().get(usize::from(head.shard.kind)) else { return };
+        let target = format!("{}::{}/{}", self.node().namespace(), kind.name(), head.key);
+        let name = kind.spec().messages().get(usize::from(head.message)).map_or("?", |message| message.name);
+        self.node().dead_letter(target, name, error);
     }
 
     /// Sends a message back that was in an inbox already. Everything of its lane that follows goes back as well.
-    pub(crate) fn send_queued_back(&self, way: &LaneWay, message: (Head<'_>, &[u8]), reason: ReturnReason) {
-        let Some((lane, incoming)) = way.ends(self) else { return };
+    ///
+    /// # Errors
+    ///
+    /// As [`send_back`](Self::send_back).
+    pub(crate) fn send_queued_back(
+        &self,
+        way: &LaneWay,
+        message: (Head<'_>, &[u8]),
+        reason: ReturnReason,
+    ) -> Result<(), CallError> {
+        let Some((lane, incoming)) = way.ends(self) else { return Ok(()) };
         self.returns().refusals.borrow_mut().refuse(lane_id(incoming), message.0.shard);
-        self.send_back(&lane, way.call(), message, reason);
+        self.send_back(&lane, way.call(), message, reason)
     }
 
     /// Sends the news back that a large message was not taken; its sender still has it. Nothing is sent if the connection

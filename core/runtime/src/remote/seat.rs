@@ -50,6 +50,7 @@ struct Load {
     bytes: usize,
     calls: usize,
     in_line: usize,
+    large: usize,
     parked: usize,
     parked_bytes: usize,
 }
@@ -249,7 +250,8 @@ impl SeatLocal {
         let mut load = Load { parked, parked_bytes, ..Load::default() };
         for lane in lanes {
             let outbox = lane.outbox().borrow();
-            load.bytes += outbox.waiting_bytes() + outbox.answer_bytes();
+            load.bytes += outbox.waiting_bytes() + outbox.answer_bytes() + lane.large_room().reply_bytes();
+            load.large += lane.large_room().waiting();
             load.calls += outbox.pending_calls();
             load.in_line += outbox.asks_in_line();
         }
@@ -260,6 +262,7 @@ impl SeatLocal {
         gauge!("archipelago_lane_bytes", "seat" => seat.clone()).set(load.bytes as f64);
         gauge!("archipelago_lane_calls", "seat" => seat.clone()).set(load.calls as f64);
         gauge!("archipelago_lane_waiting", "seat" => seat.clone()).set(load.in_line as f64);
+        gauge!("archipelago_lane_large_waiting", "seat" => seat.clone()).set(load.large as f64);
         gauge!("archipelago_parked_messages", "seat" => seat.clone()).set(load.parked as f64);
         gauge!("archipelago_parked_bytes", "seat" => seat).set(load.parked_bytes as f64);
     }
@@ -333,7 +336,7 @@ impl SeatLocal {
                 to: lane.to().to_string(),
                 connected: lane.is_connected(),
                 waiting_bytes: outbox.waiting_bytes(),
-                answer_bytes: outbox.answer_bytes(),
+                answer_bytes: outbox.answer_bytes() + lane.large_room().reply_bytes(),
                 in_flight: outbox.pending_calls(),
                 stalled: outbox.asks_in_line(),
             }

@@ -41,8 +41,8 @@ pub struct RemoteSettings {
     pub lane_waiting: usize,
     /// Bytes of accepted messages of one lane that may wait for their actors; beyond it the lane is not read. Default 8 MiB.
     pub window_bytes: usize,
-    /// Bytes of answers that may wait for one peer arbiter that does not read them; beyond it the connection is closed.
-    /// Default 256 MiB.
+    /// Bytes of answers that may wait for one peer arbiter that does not read them; beyond it the connection is closed. Large replies
+    /// may be as many bytes again; beyond it their calls end without a reply. Default 256 MiB.
     pub answer_bytes: usize,
     /// The longest frame on a lane; what is longer takes a stream of its own. Default 1 MiB.
     pub frame: usize,
@@ -56,7 +56,8 @@ pub struct RemoteSettings {
     pub handshake_limit: Millis,
     /// Messages per shard that may wait until it is known where the shard is. Default 1,000.
     pub parked: usize,
-    /// Bytes of messages per shard that may wait so. Default 4 MiB.
+    /// Bytes of messages per shard that may wait so; a message that was not encoded counts as its type is large, without what it
+    /// points to. Default 4 MiB.
     pub parked_bytes: usize,
     /// Messages that may wait so in all. Default 10,000.
     pub parked_total: usize,

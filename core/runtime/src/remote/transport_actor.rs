@@ -8,7 +8,7 @@ use actix::{
     WrapFuture,
 };
 use archipelago_protocol::call::CallError;
-use archipelago_protocol::contract::{Connection, TransportError};
+use archipelago_protocol::contract::{CloseCode, CloseReason, Connection, TransportError};
 use archipelago_protocol::identity::{NodeAddress, NodeId};
 use archipelago_protocol::link::{Frame, Refused};
 use archipelago_protocol::peer::{
@@ -16,7 +16,7 @@ use archipelago_protocol::peer::{
 };
 use archipelago_protocol::time::Millis;
 use bytes::Bytes;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::control::RequestWaiter;
 use super::envelopes::InboundMessage;
@@ -66,8 +66,8 @@ impl Message for PartFrom {
     type Result = ();
 }
 
-/// Somebody has dialled us and said who it is.
-struct Heard(Result<Met, MeetError>);
+/// Somebody has dialled us and said who it is. Until it is answered it is one of those who may talk to us at once.
+struct Heard(Result<Met, MeetError>, OwnedSemaphorePermit);
 
 impl Message for Heard {
     type Result = ();
@@ -79,12 +79,14 @@ impl Message for Heard {
 /// [`SubscribeInbound`](super::SubscribeInbound).
 pub struct TransportActor {
     seat: Rc<SeatLocal>,
+    /// Who may introduce itself.
+    greetings: Arc<Semaphore>,
     pub(super) subscribers: Vec<Recipient<InboundMessage>>,
 }
 
 impl TransportActor {
-    pub(super) const fn new(seat: Rc<SeatLocal>) -> Self {
-        Self { seat, subscribers: Vec::new() }
+    pub(super) fn new(seat: Rc<SeatLocal>) -> Self {
+        Self { seat, greetings: Arc::new(Semaphore::new(MOST_GREETINGS)), subscribers: Vec::new() }
     }
 
     pub(super) fn node(&self) -> &Arc<NodeShared> {
@@ -109,11 +111,31 @@ impl TransportActor {
         }));
     }
 
+    /// Hears who has dialled us. Whoever comes while too many talk already is sent away, and comes again.
     fn listen_to(&self, connection: Connection, ctx: &mut Context<Self>) {
+        let Ok(greeting) = Arc::clone(&self.greetings).try_acquire_owned() else {
+            connection.streams.close(CloseReason::new(CloseCode::Done, TOO_MANY));
+            return self.publish_refusal(None, TOO_MANY);
+        };
         let env = Arc::clone(self.seat.node().env());
         let limit = self.seat.node().settings().remote.handshake_limit;
         let heard = async move { handshake::listen(&env, limit, connection).await };
-        ctx.spawn(heard.into_actor(self).map(|heard, _, ctx| ctx.notify(Heard(heard))));
+        ctx.spawn(heard.into_actor(self).map(|heard, _, ctx| ctx.notify(Heard(heard, greeting))));
+    }
+
+    /// Says something to somebody who may not listen.
+    fn answer<T: 'static>(
+        &self,
+        greeting: OwnedSemaphorePermit,
+        words: impl Future<Output = T> + 'static,
+    ) -> impl Future<Output = Option<T>> + 'static {
+        let env = Arc::clone(self.seat.node().env());
+        let limit = self.seat.node().settings().remote.handshake_limit;
+        async move {
+            let said = within(&env, limit, words).await;
+            drop(greeting);
+            said
+        }
     }
 
     fn publish_refusal(&self, address: Option<NodeAddress>, reason: &str) {
@@ -123,21 +145,28 @@ impl TransportActor {
     }
 
     /// Somebody only wants to know who we are.
-    fn answer_probe(&self, mut met: Met, ctx: &mut Context<Self>) {
+    fn answer_probe(&self, mut met: Met, greeting: OwnedSemaphorePermit, ctx: &mut Context<Self>) {
         let node = self.seat.node();
         let kind = node.kind_in_answer(&met.hello);
         let ours = node.hello(met.hello.lane.mirrored(), AttemptId::default(), (None, kind));
         let answer = async move {
             let welcomed = handshake::welcome(&mut met, ours).await;
-            (met.hello, welcomed)
+            (met.hello, met.connection.peer, welcomed)
         };
-        ctx.spawn(answer.into_actor(self).map(|(hello, welcomed), actor, _| match welcomed {
+        let answer = self.answer(greeting, answer);
+        ctx.spawn(answer.into_actor(self).map(|answered, actor, _| match answered {
             // Of clients only those are known that stay.
-            Ok(()) if hello.kind == PeerKind::Client => {}
-            Ok(()) => {
-                actor.seat.node().remoting().book().learn(hello);
+            Some((hello, _, Ok(()))) if hello.kind == PeerKind::Client => {}
+            Some((hello, proven, Ok(()))) => {
+                // Another one may have come in between.
+                if actor.seat.node().believe(&hello, &proven).is_ok() {
+                    actor.seat.node().remoting().book().learn(hello, &proven);
+                }
             }
-            Err(error) => actor.publish_refusal(Some(hello.node.address), &error.to_string()),
+            Some((hello, _, Err(error))) => {
+                actor.publish_refusal(Some(hello.node.address), &error.to_string());
+            }
+            None => actor.publish_refusal(None, &MeetError::TooSlow.to_string()),
         }));
     }
 }
@@ -159,11 +188,11 @@ impl TransportActor {
     }
 
     /// Nothing is kept of a peer that does not fit: it could say that it is anybody, at any address.
-    fn turn_away(&self, met: Met, refusal: Refusal, ctx: &mut Context<Self>) {
+    fn turn_away(&self, met: Met, refusal: Refusal, greeting: OwnedSemaphorePermit, ctx: &mut Context<Self>) {
         tracing::warn!(peer = %met.hello.node.id, %refusal, "a peer does not fit");
         self.publish_refusal(Some(met.hello.node.address.clone()), &refusal.to_string());
-        let told = async move { handshake::turn_away(met, &refusal).await };
-        ctx.spawn(told.into_actor(self));
+        let told = self.answer(greeting, async move { handshake::turn_away(met, &refusal).await });
+        ctx.spawn(told.into_actor(self).map(|_, _, _| ()));
     }
 }
 
@@ -186,15 +215,21 @@ impl Actor for TransportActor {
 impl Handler<Heard> for TransportActor {
     type Result = ();
 
-    fn handle(&mut self, heard: Heard, ctx: &mut Context<Self>) {
-        match heard.0 {
-            Ok(met) if !self.has_room_for(&met) => self.turn_away(met, RefusalReason::Clients.into(), ctx),
-            Ok(met) if met.hello.attempt == AttemptId::default() => self.answer_probe(met, ctx),
-            Ok(met) => {
+    fn handle(&mut self, Heard(heard, greeting): Heard, ctx: &mut Context<Self>) {
+        let heard = heard.map(|met| (self.seat.node().believe(&met.hello, &met.connection.peer), met));
+        match heard {
+            Ok((Err(refusal), met)) => self.turn_away(met, refusal, greeting, ctx),
+            Ok((Ok(()), met)) if !self.has_room_for(&met) => {
+                self.turn_away(met, RefusalReason::Clients.into(), greeting, ctx);
+            }
+            Ok((Ok(()), met)) if met.hello.attempt == AttemptId::default() => {
+                self.answer_probe(met, greeting, ctx);
+            }
+            Ok((Ok(()), met)) => {
                 if let Err(refusal) = negotiate(&self.our_hello(&met), &met.hello) {
-                    return self.turn_away(met, refusal, ctx);
+                    return self.turn_away(met, refusal, greeting, ctx);
                 }
-                let peer = self.seat.node().remoting().book().learn(met.hello.clone());
+                let peer = self.seat.node().remoting().book().learn(met.hello.clone(), &met.connection.peer);
                 let link = self.seat.link_to(&peer, met.hello.lane.from);
                 link.actor.do_send(Called(met));
             }
@@ -216,7 +251,7 @@ impl Handler<MeetAt> for TransportActor {
             match met {
                 Ok(met) if met.hello.kind == PeerKind::Client => Err("a light client is there".to_owned()),
                 Ok(met) => {
-                    let peer = seat.node().remoting().book().learn(met.hello.clone());
+                    let peer = seat.node().remoting().book().learn(met.hello.clone(), &met.connection.peer);
                     seat.node().remoting().book().met_at(address, &peer);
                     // From now on the link stays connected by itself.
                     seat.lane_to(&peer, Seat::Control);
@@ -270,6 +305,10 @@ impl Handler<PartFrom> for TransportActor {
     }
 }
 
+/// Diallers of one arbiter that may be between their first word and ours at once.
+const MOST_GREETINGS: usize = 256;
+const TOO_MANY: &str = "too many peers introduce themselves at once";
+
 /// Asks who is at `address`.
 async fn meet(seat: &Rc<SeatLocal>, address: &NodeAddress) -> Result<Met, MeetError> {
     let node = seat.node();
@@ -282,5 +321,5 @@ async fn meet(seat: &Rc<SeatLocal>, address: &NodeAddress) -> Result<Met, MeetEr
     // One of our own datacenter is a member, and has to fit as such.
     let kind = node.kind_towards(&met.hello.datacenter);
     negotiate(&Hello { kind, ..ours }, &met.hello).map_err(MeetError::Refused)?;
-    Ok(met)
+    handshake::believed(node, met)
 }

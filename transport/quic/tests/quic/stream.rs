@@ -1,5 +1,6 @@
 //! Streams beside the lane.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archipelago_protocol::contract::{Connection, TransportError};
@@ -7,7 +8,8 @@ use archipelago_quic::QuicSettings;
 use bytes::Bytes;
 
 use crate::support::{
-    bounded, fill, finish, pair, pair_with, pattern, recv, recv_all, recv_exact, send, soon,
+    NAME, bounded, credentials, fill, finish, open, pair, pair_with, pattern, recv, recv_all, recv_exact,
+    send, soon,
 };
 
 /// Sends a little on the lane and waits until it has come; the time that took.
@@ -136,6 +138,42 @@ async fn dropped_futures_of_open_and_next_lose_no_stream() {
         assert!(recv_all(&mut *into).await.0 == pattern(0, 10));
         let _third = pair.ab.streams.open().await.unwrap();
         drop(two);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stream_of_another_kind_is_not_read_and_the_connection_goes_on() {
+    bounded(async {
+        let credentials = credentials();
+        let endpoint = open(QuicSettings::default(), &credentials).await;
+        let tls = credentials.client_config(&[b"archipelago/1"]);
+        let tls = quinn::crypto::rustls::QuicClientConfig::try_from(tls).unwrap();
+        let mut socket = quinn::Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+        socket.set_default_client_config(quinn::ClientConfig::new(Arc::new(tls)));
+        let address = endpoint.address().to_string().parse().unwrap();
+        let dial = async {
+            let connection = socket.connect(address, NAME).unwrap().await.unwrap();
+            let mut lane = connection.open_bi().await.unwrap();
+            lane.0.write_all(b"archip\0\x01").await.unwrap();
+            (connection, lane)
+        };
+        let ((connection, _lane), accepted) = tokio::join!(dial, endpoint.accept());
+        let accepted = accepted.unwrap();
+        for kind in [9, 1] {
+            let mut out = connection.open_uni().await.unwrap();
+            out.write_all(&[kind, 5, 6]).await.unwrap();
+            out.finish().unwrap();
+            let mut into = accepted.streams.next().await.unwrap();
+            match recv_all(&mut *into).await {
+                (got, Err(TransportError::Lost { reason })) if kind == 9 => {
+                    assert!(got.is_empty() && reason.contains("unknown kind 9"), "{got:?} {reason}");
+                }
+                (got, end) => {
+                    assert!(kind == 1 && end.is_ok() && got == [5, 6][..], "{kind}: {got:?} {end:?}")
+                }
+            }
+        }
     })
     .await;
 }

@@ -43,7 +43,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => Just(Step::Take),
         3 => (0_usize..40).prop_map(Step::End),
         3 => (0_usize..40).prop_map(Step::Cancel),
-        3 => (0_u64..12).prop_map(Step::Sweep),
+        3 => prop_oneof![0_u64..12, 0_u64..12, 90_u64..110].prop_map(Step::Sweep),
         1 => Just(Step::Lost),
         3 => Just(Step::Opened),
         1 => Just(Step::Drain),
@@ -59,6 +59,8 @@ struct Pair {
     /// Bytes of messages in the last batch.
     taken: usize,
     changed: Millis,
+    /// When the last batch was taken, or the lane went up.
+    emptied: Millis,
     items: Vec<Item>,
     /// Asks that wait for room.
     line: Vec<Item>,
@@ -93,6 +95,7 @@ impl Pair {
             is_up: false,
             taken: 0,
             changed: Millis::ZERO,
+            emptied: Millis::ZERO,
             items: vec![],
             line: vec![],
             given: BTreeMap::new(),
@@ -218,6 +221,10 @@ impl Pair {
             return Ok(());
         }
         self.taken = 0;
+        if self.now.since(self.emptied) > Millis(100) && !self.items.is_empty() {
+            self.set_ttls();
+        }
+        self.emptied = self.now;
         self.let_in();
         self.taken = self.live();
         let items = core::mem::take(&mut self.items);
@@ -299,7 +306,7 @@ impl Pair {
     fn opened(&mut self) -> Checked {
         self.real.opened(self.now);
         self.is_up = true;
-        self.changed = self.now;
+        (self.changed, self.emptied) = (self.now, self.now);
         self.set_ttls();
         Ok(())
     }

@@ -410,6 +410,27 @@ fn the_defaults_are_bounded() {
     assert_eq!((settings.tell_ttl, settings.overflow), (Millis(5_000), Overflow::Fail));
 }
 
+#[test]
+fn what_the_transport_did_not_take_for_a_while_leaves_with_the_time_it_has_left() {
+    let mut outbox = Outbox::new(0, OutboxSettings::default());
+    let service = |outbox: &mut Outbox<()>| {
+        let write = |out: &mut BytesMut, call| {
+            Frame::Service { call, ttl: Millis(1_000), service: 1, payload: b"" }.encode(out);
+            Ok::<_, Refused>(())
+        };
+        outbox.ask(Millis(2_000), (), write).unwrap();
+    };
+    let left = |batch: &Bytes| match Frame::decode(next_frame(batch, 4_096).unwrap().unwrap().0) {
+        Ok(Frame::Service { ttl, .. }) => ttl,
+        other => panic!("{other:?}"),
+    };
+    outbox.opened(Millis(1_000));
+    service(&mut outbox);
+    assert_eq!(left(&outbox.take(Millis(1_050)).unwrap()), Millis(1_000), "not worth the work yet");
+    service(&mut outbox);
+    assert_eq!(left(&outbox.take(Millis(1_700)).unwrap()), Millis(300));
+}
+
 proptest! {
     #[test]
     fn only_the_time_to_live_changes_when_a_connection_opens(

@@ -80,9 +80,27 @@ fn an_unreachable_peer_is_dialled_at_growing_distances() {
     }
     let attempt = link.newest_attempt();
     at(&mut link, now, LinkEvent::Dialled { attempt, connection: A, peer_attempt: AttemptId(0) });
+    now += 10_000;
     at(&mut link, now, LinkEvent::Lost { connection: A });
     fail(&mut link, now, DialFailure::Unreachable);
-    assert!(waits_until(&link, now + 500), "a success starts the waits anew");
+    assert!(waits_until(&link, now + 500), "a connection that holds starts the waits anew");
+}
+
+#[test]
+fn a_peer_that_shakes_hands_and_breaks_is_dialled_at_growing_distances() {
+    let mut link = low();
+    let mut now = 0;
+    up(&mut link, now);
+    assert!(dials(&at(&mut link, now, LinkEvent::Lost { connection: A })), "once it is tried at once");
+    for wait in [500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000] {
+        let attempt = link.newest_attempt();
+        at(&mut link, now, LinkEvent::Dialled { attempt, connection: A, peer_attempt: AttemptId(0) });
+        now += 9_999;
+        at(&mut link, now, LinkEvent::Lost { connection: A });
+        assert!(waits_until(&link, now + wait), "{:?}", link.state());
+        now += wait;
+        assert!(dials(&at(&mut link, now, LinkEvent::WokeUp)));
+    }
 }
 
 #[test]

@@ -2,7 +2,9 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use archipelago_protocol::contract::{CloseReason, RecvStream, SendStream, Streams, TransportError};
+use archipelago_protocol::contract::{
+    CloseReason, PeerIdentity, RecvStream, SendStream, Streams, TransportError,
+};
 use archipelago_protocol::identity::{Namespace, NodeAddress, NodeId, NodeInfo};
 use archipelago_protocol::link::{OutboxSettings, Overflow, WindowSettings, next_frame};
 use archipelago_protocol::peer::{AttemptId, ConnectionId, Hello, LaneEnds, PeerKind, Seat, Versions};
@@ -42,7 +44,7 @@ impl Waiting for Caller {
 }
 
 fn peer() -> Arc<Peer> {
-    Arc::new(Peer::new(Hello {
+    let hello = Hello {
         versions: Versions { oldest: 1, newest: 1 },
         cluster: "archipelago".into(),
         namespace: Namespace::new("default").unwrap(),
@@ -63,7 +65,8 @@ fn peer() -> Arc<Peer> {
         kinds: vec![],
         store: None,
         extensions: vec![],
-    }))
+    };
+    Arc::new(Peer::new(hello, &PeerIdentity::default()))
 }
 
 fn lane(settings: OutboxSettings) -> Rc<Lane> {
@@ -155,6 +158,23 @@ fn a_tell_whose_mark_was_thrown_out_is_over_at_once() {
         told.unwrap();
     }
     assert!(mark.is_over());
+}
+
+#[test]
+fn only_so_many_messages_wait_for_their_turn() {
+    let settings = OutboxSettings { calls: 1 << 16, ..OutboxSettings::default() };
+    let (lane, transfers) = (lane(settings), Transfers::default());
+    let mut marks: Vec<_> =
+        (0..1_024).map(|_| Mark::set(&transfers, &lane, Millis::MAX, None).unwrap()).collect();
+    let (ended, full) = (Rc::default(), CallError::Overloaded { queue: Queue::Lane, bound: 1_024 });
+    let waiter = Waiter::Other(Box::new(Caller(Rc::clone(&ended))));
+    assert_eq!(Mark::set(&transfers, &lane, Millis(9), Some(waiter)).err(), Some(full.clone()));
+    assert_eq!(*ended.borrow(), Some(full));
+    marks[7].has_turn();
+    let next = Mark::set(&transfers, &lane, Millis::MAX, None);
+    assert!(next.is_ok() && Mark::set(&transfers, &lane, Millis::MAX, None).is_err());
+    drop((next, marks));
+    assert_eq!(lane.large_room().waiting(), 0);
 }
 
 #[test]
