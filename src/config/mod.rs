@@ -57,6 +57,7 @@ pub use error::{ConfigError, Fault, Origin, Problem};
 pub use etcd::{EtcdSettings, EtcdTlsSettings};
 pub use foundationdb::FoundationDbSettings;
 pub use lanes::{LaneSettings, Overflow};
+pub use crate::inspect::Inspection;
 pub use load::Loader;
 pub use membership::{Leader, MembershipSettings, Placement, SplitBrain};
 pub use nats::{NatsSettings, NatsTlsSettings};
