@@ -7,7 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::{
-    BackendKind, ControlPlaneKind, EtcdSettings, Fault, NatsSettings, Origins, Problem, Settings, TransportKind,
+    BackendKind, ControlPlaneKind, EtcdSettings, Fault, NatsSettings, Origins, Problem, Settings,
+    TransportKind,
 };
 use crate::{admin, network};
 
@@ -69,7 +70,12 @@ fn in_stores(settings: &Settings) -> Vec<(String, String)> {
     found
 }
 
-fn of_store(section: &str, kind: BackendKind, etcd: &EtcdSettings, nats: &NatsSettings) -> Vec<(String, String)> {
+fn of_store(
+    section: &str,
+    kind: BackendKind,
+    etcd: &EtcdSettings,
+    nats: &NatsSettings,
+) -> Vec<(String, String)> {
     let found = match kind {
         BackendKind::Etcd => in_etcd(etcd),
         BackendKind::Nats => in_nats(nats),
@@ -145,7 +151,8 @@ fn certificates(
         ("tls.certificate_file", certificate, "CERTIFICATE"),
         ("tls.key_file", key, "PRIVATE KEY"),
     ];
-    let found = files.into_iter().filter_map(|(name, file, what)| Some((name, no_pem(file.as_deref()?, what)?)));
+    let found =
+        files.into_iter().filter_map(|(name, file, what)| Some((name, no_pem(file.as_deref()?, what)?)));
     halves.into_iter().chain(found).collect()
 }
 
@@ -186,7 +193,10 @@ mod tests {
 
     fn names(keys: &[(&str, &str)], key: &str, word: &str) {
         let found = found(keys);
-        assert!(found.iter().any(|line| line.contains(key) && line.contains(word)), "{key} {word}: {found:?}");
+        assert!(
+            found.iter().any(|line| line.contains(key) && line.contains(word)),
+            "{key} {word}: {found:?}"
+        );
     }
 
     #[test]
@@ -199,7 +209,8 @@ mod tests {
     #[test]
     fn files_that_are_not_there_are_named_with_their_keys() {
         names(&[("admin.token_file", "/no/token")], "admin.token_file", "/no/token");
-        let etcd = [("backend.kind", "etcd"), ("backend.etcd.user", "me"), ("backend.etcd.password_file", "/no/p")];
+        let etcd =
+            [("backend.kind", "etcd"), ("backend.etcd.user", "me"), ("backend.etcd.password_file", "/no/p")];
         names(&etcd, "backend.etcd.password_file", "/no/p");
         let nats = [("backend.kind", "nats"), ("backend.nats.tls.ca_file", "/no/ca")];
         names(&nats, "backend.nats.tls.ca_file", "/no/ca");
@@ -219,10 +230,18 @@ mod tests {
 
     #[test]
     fn what_goes_together_must_be_together() {
-        names(&[("backend.kind", "etcd"), ("backend.etcd.user", "me")], "backend.etcd.password_file", "missing");
+        names(
+            &[("backend.kind", "etcd"), ("backend.etcd.user", "me")],
+            "backend.etcd.password_file",
+            "missing",
+        );
         let https = [("backend.kind", "etcd"), ("backend.etcd.endpoints", r#"["https://a:1"]"#)];
         names(&https, "backend.etcd.tls.ca_file", "missing");
-        let two = [("backend.kind", "nats"), ("backend.nats.token_file", "/t"), ("backend.nats.nkey_seed_file", "/s")];
+        let two = [
+            ("backend.kind", "nats"),
+            ("backend.nats.token_file", "/t"),
+            ("backend.nats.nkey_seed_file", "/s"),
+        ];
         names(&two, "backend.nats.urls", "more than one");
         names(&[("backend.embedded.join", "a:1")], "backend.embedded.join", "needs a transport");
     }

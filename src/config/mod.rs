@@ -44,6 +44,7 @@ mod size;
 mod span;
 mod transport;
 
+pub use crate::inspect::Inspection;
 pub use admin::AdminSettings;
 pub use archipelago_protocol::session::OnStuck;
 pub use backend::{BackendKind, BackendSettings, EmbeddedSettings, UnknownBackend};
@@ -57,7 +58,6 @@ pub use error::{ConfigError, Fault, Origin, Problem};
 pub use etcd::{EtcdSettings, EtcdTlsSettings};
 pub use foundationdb::FoundationDbSettings;
 pub use lanes::{LaneSettings, Overflow};
-pub use crate::inspect::Inspection;
 pub use load::Loader;
 pub use membership::{Leader, MembershipSettings, Placement, SplitBrain};
 pub use nats::{NatsSettings, NatsTlsSettings};

@@ -81,13 +81,14 @@ fn shown(reply: &[u8]) -> Result<Reply, Refusal> {
 /// What an actor's call can fail with beside what every act can; and whether the handler may have run, which is what the caller
 /// must know before calling again.
 fn refusal(error: CallError) -> Refusal {
-    let with = |status, code, message: String| Refusal::new(status, code, message);
     match (&error, error.outcome()) {
-        (CallError::UnknownMessage(_), _) => with(StatusCode::NOT_FOUND, "unknown_message", error.to_string()),
-        (CallError::Codec { started: false, .. }, _) => {
-            with(StatusCode::BAD_REQUEST, "bad_message", error.to_string())
+        (CallError::UnknownMessage(_), _) => {
+            Refusal::new(StatusCode::NOT_FOUND, "unknown_message", error.to_string())
         }
-        (CallError::NotLocal, _) => with(StatusCode::CONFLICT, "elsewhere", error.to_string()),
+        (CallError::Codec { started: false, .. }, _) => {
+            Refusal::new(StatusCode::BAD_REQUEST, "bad_message", error.to_string())
+        }
+        (CallError::NotLocal, _) => Refusal::new(StatusCode::CONFLICT, "elsewhere", error.to_string()),
         (_, Outcome::Unknown) => Refusal::from(error).and(": the handler may have run"),
         (_, Outcome::NotStarted) => error.into(),
     }

@@ -15,7 +15,8 @@ pub(crate) fn path(text: &str) -> Result<String, Trouble> {
     let (kind, key) = text.split_once('/').ok_or_else(|| wrong("write it as Kind/key"))?;
     // In a whole id, and only there, the key is percent-encoded.
     let (kind, key) = if kind.contains("::") {
-        let id: ActorId = text.parse().map_err(|error: archipelago::identity::ActorIdError| wrong(&error.to_string()))?;
+        let id: ActorId =
+            text.parse().map_err(|error: archipelago::identity::ActorIdError| wrong(&error.to_string()))?;
         (id.kind().to_string(), id.key().as_str().to_owned())
     } else {
         (kind.to_owned(), key.to_owned())

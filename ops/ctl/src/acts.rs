@@ -68,15 +68,15 @@ fn ranges(api: &Api, screen: &mut Screen, change: &str, body: &Value) -> Ended {
 pub(crate) struct Call<'a> {
     pub(crate) id: &'a str,
     pub(crate) message: &'a str,
-    pub(crate) json: &'a str,
+    pub(crate) body: &'a str,
     /// In milliseconds.
     pub(crate) deadline: Option<u64>,
 }
 
 /// Asks an actor and shows its reply, which is JSON either way.
-pub(crate) fn call(api: &Api, screen: &mut Screen, Call { id, message, json, deadline }: &Call<'_>) -> Ended {
-    let body: Value =
-        serde_json::from_str(json).map_err(|error| Trouble::Usage(format!("the message is no JSON: {error}")))?;
+pub(crate) fn call(api: &Api, screen: &mut Screen, Call { id, message, body, deadline }: &Call<'_>) -> Ended {
+    let body: Value = serde_json::from_str(body)
+        .map_err(|error| Trouble::Usage(format!("the message is no JSON: {error}")))?;
     let mut question = json!({ "message": message, "body": body });
     if let Some(deadline) = deadline {
         question["deadline_ms"] = json!(deadline);

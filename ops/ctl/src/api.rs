@@ -82,7 +82,8 @@ impl Api {
         }
         let response = request.call().map_err(|error| self.unreachable(&error))?;
         if response.status().is_success() {
-            let reader: Box<dyn Read> = Box::new(response.into_body().into_with_config().limit(u64::MAX).reader());
+            let reader: Box<dyn Read> =
+                Box::new(response.into_body().into_with_config().limit(u64::MAX).reader());
             return Ok(Stream { lines: BufReader::new(reader) });
         }
         self.answer(Ok(response))
@@ -90,7 +91,8 @@ impl Api {
     }
 
     fn address(&self, path: &str, query: &[(&str, &str)]) -> String {
-        let words: Vec<String> = query.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+        let words: Vec<String> =
+            query.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
         let mark = if words.is_empty() { "" } else { "?" };
         format!("{}{path}{mark}{}", self.base, words.join("&"))
     }
@@ -100,7 +102,9 @@ impl Api {
         let status = response.status();
         let text = response.body_mut().with_config().limit(LONGEST_ANSWER).read_to_string();
         let text = text.map_err(|error| self.unreachable(&error))?;
-        let none = || Trouble::Unreachable(format!("{} answers with status {status}, and is no admin API", self.base));
+        let none = || {
+            Trouble::Unreachable(format!("{} answers with status {status}, and is no admin API", self.base))
+        };
         let value: Value = serde_json::from_str(&text).map_err(|_| none())?;
         if status.is_success() {
             return Ok(value);
@@ -135,7 +139,9 @@ impl Stream {
             match read {
                 Ok(0) => return Ok(None),
                 Ok(_) => {}
-                Err(error) if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => {
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) =>
+                {
                     return Ok(None);
                 }
                 Err(error) => return Err(Trouble::Unreachable(format!("the events: {error}"))),
@@ -192,7 +198,11 @@ fn checked(base: &str) -> Result<String, Trouble> {
     }
     let rest = base.strip_prefix("http://").ok_or_else(|| wrong("begin with http://"))?;
     let authority = rest.split('/').next().unwrap_or_default();
-    if authority.is_empty() || authority.contains('@') || rest.contains(['?', '#', ' ']) || rest.contains(char::is_control) {
+    if authority.is_empty()
+        || authority.contains('@')
+        || rest.contains(['?', '#', ' '])
+        || rest.contains(char::is_control)
+    {
         return Err(wrong("it is http://host:port, without a user and a query"));
     }
     Ok(base.trim_end_matches('/').to_owned())
@@ -233,7 +243,9 @@ mod tests {
 
     #[test]
     fn addresses_that_are_none_are_refused_before_anything_is_sent() {
-        for wrong in ["https://a:1", "a:1", "http://", "http://u:p@a:1", "http://a:1?x", "http://a b", "ftp://a"] {
+        for wrong in
+            ["https://a:1", "a:1", "http://", "http://u:p@a:1", "http://a:1?x", "http://a b", "ftp://a"]
+        {
             assert!(matches!(checked(wrong), Err(Trouble::Usage(_))), "{wrong}");
         }
         assert_eq!(checked("http://127.0.0.1:4780/").unwrap(), "http://127.0.0.1:4780");

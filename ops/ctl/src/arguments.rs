@@ -11,7 +11,13 @@ use clap_complete::Shell;
 /// Whatever concerns running nodes goes through the admin API of one of them. Exit codes: 0 good, 1 the answer is no or the node
 /// refused, 2 the command makes no sense, 3 nobody answers.
 #[derive(Debug, Parser)]
-#[command(name = "archipelago", version, about, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(
+    name = "archipelago",
+    version,
+    about,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -23,7 +29,13 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// Where a node serves its admin API.
-    #[arg(long, global = true, env = "ARCHIPELAGO_API", value_name = "URL", default_value = "http://127.0.0.1:4780")]
+    #[arg(
+        long,
+        global = true,
+        env = "ARCHIPELAGO_API",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:4780"
+    )]
     pub(crate) api: String,
     /// The file with the admin token, which every change needs.
     #[arg(long, global = true, env = "ARCHIPELAGO_TOKEN_FILE", value_name = "FILE")]
@@ -208,8 +220,8 @@ pub(crate) enum ChangeCommand {
         /// The name of the message, as `kinds` lists it.
         message: String,
         /// The message as JSON; null for one without fields.
-        #[arg(default_value = "null")]
-        json: String,
+        #[arg(default_value = "null", value_name = "JSON")]
+        body: String,
         /// How long to wait for the reply, in milliseconds; without it as long as the node's calls wait.
         #[arg(long, value_name = "MILLISECONDS", value_parser = clap::value_parser!(u64).range(1..=300_000))]
         deadline: Option<u64>,
@@ -297,20 +309,27 @@ mod tests {
             let found = described.iter().any(|cell| *cell == name || cell.starts_with(&format!("{name} ")));
             assert!(found, "`{name}` is not described");
         }
-        for cell in described.iter().filter(|cell| !cell.starts_with('-') && cell.starts_with(char::is_lowercase)) {
+        for cell in
+            described.iter().filter(|cell| !cell.starts_with('-') && cell.starts_with(char::is_lowercase))
+        {
             let found = known.iter().any(|name| *cell == name || cell.starts_with(&format!("{name} ")));
             assert!(found, "`{cell}` is described and no command");
         }
         let mut options = Vec::new();
         collect_options(&command, &mut options);
         for option in options {
-            assert!(page.contains(&format!("`{option}")) || page.contains(&format!(" {option}")), "{option} is not described");
+            assert!(
+                page.contains(&format!("`{option}")) || page.contains(&format!(" {option}")),
+                "{option} is not described"
+            );
         }
     }
 
     fn collect_options(command: &clap::Command, into: &mut Vec<String>) {
         let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
-        let long = shown.filter_map(|argument| argument.get_long()).filter(|long| !["help", "version"].contains(long));
+        let long = shown
+            .filter_map(|argument| argument.get_long())
+            .filter(|long| !["help", "version"].contains(long));
         into.extend(long.map(|long| format!("--{long}")));
         command.get_subcommands().for_each(|inner| collect_options(inner, into));
     }

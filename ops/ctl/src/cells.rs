@@ -90,7 +90,8 @@ pub(crate) fn node(answer: &Value) -> Table {
 
 pub(crate) fn members(answer: &Value) -> Table {
     let leader = &answer["leader"];
-    let columns = ["id", "name", "address", "status", "leads", "version", "roles", "actors", "waiting", "phi"];
+    let columns =
+        ["id", "name", "address", "status", "leads", "version", "roles", "actors", "waiting", "phi"];
     rows(&answer["members"], &columns, |member| {
         let suspect = if member["suspect"] == true { " (suspect)" } else { "" };
         vec![
@@ -156,7 +157,8 @@ pub(crate) fn shards_of(page: &Value, names: &Names) -> Table {
 pub(crate) fn actors(answer: &Value) -> Table {
     let columns = ["kind", "key", "shard", "generation", "state", "running", "waiting", "idle"];
     rows(&answer["actors"], &columns, |actor| {
-        let leaving = actor["leaving"].as_str().map_or(String::new(), |reason| format!(" (leaves: {reason})"));
+        let leaving =
+            actor["leaving"].as_str().map_or(String::new(), |reason| format!(" (leaves: {reason})"));
         vec![
             text(&actor["kind"]),
             text(&actor["key"]),
@@ -224,7 +226,8 @@ pub(crate) fn datacenters(answer: &Value) -> Table {
         ]
     });
     if answer["stale"] == true {
-        table.note(format!("this is stale: the control plane was last heard {} ago", span(&answer["age_ms"])));
+        table
+            .note(format!("this is stale: the control plane was last heard {} ago", span(&answer["age_ms"])));
     }
     table
 }
@@ -246,7 +249,8 @@ pub(crate) fn peers(answer: &Value) -> Table {
 }
 
 pub(crate) fn lanes(answer: &Value) -> Table {
-    let columns = ["from", "peer", "to", "connected", "waiting bytes", "answer bytes", "in flight", "stalled"];
+    let columns =
+        ["from", "peer", "to", "connected", "waiting bytes", "answer bytes", "in flight", "stalled"];
     let table = rows(&answer["lanes"], &columns, |lane| {
         vec![
             text(&lane["from"]),
@@ -316,7 +320,9 @@ mod tests {
 
     #[test]
     fn what_an_older_node_does_not_say_is_a_dash() {
-        assert_eq!(members(&json!({ "members": [{}] })).lines()[1], "-   -     -        -       no     -        -           -        -    -");
+        let lines = members(&json!({ "members": [{}] })).lines();
+        let words: Vec<&str> = lines[1].split_whitespace().collect();
+        assert_eq!(words, ["-", "-", "-", "-", "no", "-", "-", "-", "-", "-"]);
         let tables: [fn(&Value) -> Table; 11] =
             [node, members, kinds, actors, moves, datacenters, peers, lanes, dead_letters, messages, config];
         for table in tables {

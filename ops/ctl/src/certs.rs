@@ -12,12 +12,16 @@ use crate::trouble::{Ended, Trouble, Verdict};
 pub(crate) fn init(screen: &mut Screen, dir: &Path, server_name: &str) -> Ended {
     for name in FILES {
         if dir.join(name).exists() {
-            let message = format!("there is a {} already, and nothing was written: take another directory", dir.join(name).display());
+            let message = format!(
+                "there is a {} already, and nothing was written: take another directory",
+                dir.join(name).display()
+            );
             return Err(Trouble::Failed(message));
         }
     }
     // Checked before anything is written: the authority would be there without its node.
-    let authority = DevelopmentAuthority::in_memory().and_then(|authority| authority.credentials(server_name).map(drop));
+    let authority =
+        DevelopmentAuthority::in_memory().and_then(|authority| authority.credentials(server_name).map(drop));
     authority.map_err(refused)?;
     DevelopmentAuthority::create(dir, server_name).map_err(refused)?;
     let files = DevelopmentAuthority::files(dir);
@@ -29,7 +33,10 @@ pub(crate) fn init(screen: &mut Screen, dir: &Path, server_name: &str) -> Ended 
         }))?;
         return Ok(Verdict::Yes);
     }
-    screen.line(&format!("made an authority and a certificate in {}, for development only; on every node:", dir.display()))?;
+    screen.line(&format!(
+        "made an authority and a certificate in {}, for development only; on every node:",
+        dir.display()
+    ))?;
     let quoted = |path: &Path| json!(path.display().to_string()).to_string();
     for line in [
         String::new(),

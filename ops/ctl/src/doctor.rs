@@ -43,8 +43,12 @@ fn examine(api: &Api, source: &Source) -> Vec<Finding> {
     let mut findings = configuration(&problems);
     let mut dates = Vec::new();
     match &settings {
-        Some(settings) => findings.extend(of_settings((settings, &problems), (node.as_ref(), api.base()), &mut dates)),
-        None => findings.push(Finding::skip("other settings", "not looked at: the configuration cannot be read")),
+        Some(settings) => {
+            findings.extend(of_settings((settings, &problems), (node.as_ref(), api.base()), &mut dates))
+        }
+        None => {
+            findings.push(Finding::skip("other settings", "not looked at: the configuration cannot be read"))
+        }
     }
     findings.push(machine::clock(&dates));
     findings.push(machine::files(settings.as_ref()));
@@ -52,7 +56,9 @@ fn examine(api: &Api, source: &Source) -> Vec<Finding> {
         findings.extend(mtu::look(settings, &source.root));
     }
     findings.push(match &node {
-        Some(node) => Finding::ok("node", format!("{} answers at {}", crate::cells::text(&node["id"]), api.base())),
+        Some(node) => {
+            Finding::ok("node", format!("{} answers at {}", crate::cells::text(&node["id"]), api.base()))
+        }
         None => Finding::skip("node", format!("none answers at {}", api.base())),
     });
     findings
@@ -73,13 +79,18 @@ fn of_settings(
 /// What the configuration says, beside the files that other checks look into.
 fn configuration(problems: &[Problem]) -> Vec<Finding> {
     let elsewhere = |problem: &&Problem| {
-        matches!(problem.fault, Fault::Certificates { .. }) || problem.key.as_deref() == Some("admin.token_file")
+        matches!(problem.fault, Fault::Certificates { .. })
+            || problem.key.as_deref() == Some("admin.token_file")
     };
-    let (build, own): (Vec<&Problem>, Vec<&Problem>) =
-        problems.iter().filter(|problem| !elsewhere(problem)).partition(|problem| problem.is_about_the_build());
+    let (build, own): (Vec<&Problem>, Vec<&Problem>) = problems
+        .iter()
+        .filter(|problem| !elsewhere(problem))
+        .partition(|problem| problem.is_about_the_build());
     let mut findings: Vec<Finding> = own
         .iter()
-        .map(|problem| Finding::fail("configuration", problem.to_string(), &format!("mend it in {}", problem.origin)))
+        .map(|problem| {
+            Finding::fail("configuration", problem.to_string(), &format!("mend it in {}", problem.origin))
+        })
         .collect();
     if findings.is_empty() {
         findings.push(Finding::ok("configuration", "a node would take it"));

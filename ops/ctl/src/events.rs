@@ -27,7 +27,12 @@ pub(crate) fn follow(api: &Api, screen: &mut Screen, until: &Until) -> Ended {
         match stream.next() {
             Ok(Some(event)) => show(screen, &event)?,
             Ok(None) if until.time.is_some() => break,
-            Ok(None) => return Err(Trouble::Unreachable(format!("{} sends no more events: the node has gone", api.base()))),
+            Ok(None) => {
+                return Err(Trouble::Unreachable(format!(
+                    "{} sends no more events: the node has gone",
+                    api.base()
+                )));
+            }
             Err(_) if is_over() => break,
             Err(trouble) => return Err(trouble),
         }

@@ -4,8 +4,8 @@
 //! Each command is a function that asks, shows and says how it ended; what concerns running nodes goes through [`api::Api`] and
 //! nothing else. Invariant: no command waits for ever but those that are told to, `events --follow` and `top`.
 
-mod acts;
 mod actor_id;
+mod acts;
 mod api;
 mod arguments;
 mod cells;
@@ -51,7 +51,9 @@ fn run(Arguments { common, command }: Arguments) -> Ended {
     match command {
         Command::Config(ConfigCommand::Check(source)) => check::check(&mut screen, &source),
         Command::Doctor(source) => doctor::doctor(&mut screen, &common, &source),
-        Command::Certs(CertsCommand::Init { dir, server_name }) => certs::init(&mut screen, &dir, &server_name),
+        Command::Certs(CertsCommand::Init { dir, server_name }) => {
+            certs::init(&mut screen, &dir, &server_name)
+        }
         Command::Completions { shell } => completions(&mut screen, shell),
         Command::Config(ConfigCommand::Show(of)) => {
             show::read_of((&api_of(&common)?, &mut screen), of, "config", cells::config)
@@ -102,13 +104,15 @@ fn change(api: &Api, screen: &mut Screen, command: ChangeCommand) -> Ended {
             let within = Duration::from_secs(within);
             moving::rebalance(api, screen, &moving::Rebalance { kind: kind.as_deref(), once, within })
         }
-        ChangeCommand::MoveShard { kind, shard, node } => moving::move_shard(api, screen, (&kind, shard), &node),
+        ChangeCommand::MoveShard { kind, shard, node } => {
+            moving::move_shard(api, screen, (&kind, shard), &node)
+        }
         ChangeCommand::Split { kind, at } => acts::split(api, screen, &kind, &at),
         ChangeCommand::Merge { kind, key } => acts::merge(api, screen, &kind, &key),
         ChangeCommand::MoveRange { kind, key, node } => acts::move_range(api, screen, (&kind, &key), &node),
         ChangeCommand::Deactivate { id } => acts::deactivate(api, screen, &id),
-        ChangeCommand::Call { id, message, json, deadline } => {
-            acts::call(api, screen, &acts::Call { id: &id, message: &message, json: &json, deadline })
+        ChangeCommand::Call { id, message, body, deadline } => {
+            acts::call(api, screen, &acts::Call { id: &id, message: &message, body: &body, deadline })
         }
     }
 }

@@ -30,9 +30,16 @@ pub(crate) fn drain(api: &Api, screen: &mut Screen, within: Duration) -> Ended {
             Err(_) if has_ended(api) => break,
             Err(_) => {}
         }
-        progress.show(total - left, total, if left == 0 { "shards handed over, the node stops" } else { "shards handed over" });
+        progress.show(
+            total - left,
+            total,
+            if left == 0 { "shards handed over, the node stops" } else { "shards handed over" },
+        );
         if host::now() > until {
-            let message = format!("node {id} still runs after {}s, with {left} shards; it goes on leaving", within.as_secs());
+            let message = format!(
+                "node {id} still runs after {}s, with {left} shards; it goes on leaving",
+                within.as_secs()
+            );
             return Err(Trouble::Failed(message));
         }
         host::pause(LOOK_EVERY);
@@ -107,13 +114,20 @@ fn follow(api: &Api, body: &Value, mut answer: Value, until: Instant) -> Result<
 
 fn to_do(answer: &Value) -> u64 {
     let count = |kind: &Value, what: &str| kind[what].as_u64().unwrap_or(0);
-    items(&answer["outcome"]["kinds"]).iter().map(|kind| count(kind, "under_way") + count(kind, "remaining")).sum()
+    items(&answer["outcome"]["kinds"])
+        .iter()
+        .map(|kind| count(kind, "under_way") + count(kind, "remaining"))
+        .sum()
 }
 
 fn balance(outcome: &Value) -> crate::table::Table {
     let mut table = crate::table::Table::new(&["kind", "under way", "remaining"]);
     for kind in items(&outcome["kinds"]) {
-        table.row([cells::text(&kind["kind"]), cells::text(&kind["under_way"]), cells::text(&kind["remaining"])]);
+        table.row([
+            cells::text(&kind["kind"]),
+            cells::text(&kind["under_way"]),
+            cells::text(&kind["remaining"]),
+        ]);
     }
     table.note(format!("node {} looks after the shards", cells::text(&outcome["coordinator"])));
     table
@@ -123,7 +137,8 @@ fn balance(outcome: &Value) -> crate::table::Table {
 pub(crate) fn move_shard(api: &Api, screen: &mut Screen, (kind, shard): (&str, u32), node: &str) -> Ended {
     let to = Names::read(api)?.id_of(node)?;
     let body = json!({ "kind": kind, "shard": shard, "to": to });
-    let answer = while_it_moves(api, (kind, shard), || api.post_within("/v1/shards/move", &body, LONGEST_MOVE))?;
+    let answer =
+        while_it_moves(api, (kind, shard), || api.post_within("/v1/shards/move", &body, LONGEST_MOVE))?;
     let outcome = &answer["outcome"];
     let moved = outcome["moved"] == true;
     if screen.is_for_programs() {
@@ -132,7 +147,10 @@ pub(crate) fn move_shard(api: &Api, screen: &mut Screen, (kind, shard): (&str, u
         let generation = cells::text(&outcome["generation"]);
         screen.line(&format!("shard {shard} of {kind} is node {to}'s, at generation {generation}"))?;
     } else {
-        screen.line(&format!("shard {shard} of {kind} stays where it is: {}", cells::text(&outcome["reason"])))?;
+        screen.line(&format!(
+            "shard {shard} of {kind} stays where it is: {}",
+            cells::text(&outcome["reason"])
+        ))?;
     }
     Ok(if moved { Verdict::Yes } else { Verdict::No })
 }

@@ -43,7 +43,9 @@ impl Names {
         let mut found = self.0.iter().filter(|(_, name)| *name == wanted).map(|(id, _)| id.clone());
         match (found.next(), found.next()) {
             (Some(id), None) => Ok(id),
-            (Some(_), Some(_)) => Err(Trouble::Failed(format!("several members have the name {wanted:?}: use an id"))),
+            (Some(_), Some(_)) => {
+                Err(Trouble::Failed(format!("several members have the name {wanted:?}: use an id")))
+            }
             _ => Err(Trouble::Failed(format!("no member has the name {wanted:?}"))),
         }
     }
@@ -55,7 +57,8 @@ mod tests {
 
     #[test]
     fn a_node_is_meant_by_its_id_or_by_a_name_that_it_alone_has() {
-        let pairs = [("00000000000000aa", "north"), ("00000000000000bb", "south"), ("00000000000000cc", "south")];
+        let pairs =
+            [("00000000000000aa", "north"), ("00000000000000bb", "south"), ("00000000000000cc", "south")];
         let names = Names(pairs.map(|(id, name)| (id.to_owned(), name.to_owned())).into());
         assert_eq!(names.id_of("north").unwrap(), "00000000000000aa");
         assert_eq!(names.id_of("00000000000000FF").unwrap(), "00000000000000ff");

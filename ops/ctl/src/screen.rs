@@ -39,11 +39,6 @@ impl Screen {
         self.out.flush()
     }
 
-    /// Shows a sentence to people; programs do not want it.
-    pub(crate) fn say(&mut self, words: &str) -> io::Result<()> {
-        if self.json { Ok(()) } else { self.line(words) }
-    }
-
     /// Shows one line at once.
     pub(crate) fn line(&mut self, words: &str) -> io::Result<()> {
         writeln!(self.out, "{}", clean(words))?;

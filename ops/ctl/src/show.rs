@@ -112,7 +112,8 @@ fn pages(api: &Api, wanted: &Actors<'_>) -> Result<Vec<Value>, Trouble> {
     let most = wanted.limit as usize;
     let (mut found, mut cursor) = (Vec::new(), None);
     loop {
-        let left = u32::try_from(most - found.len()).unwrap_or(MOST_IN_A_PAGE).min(MOST_IN_A_PAGE).to_string();
+        let left =
+            u32::try_from(most - found.len()).unwrap_or(MOST_IN_A_PAGE).min(MOST_IN_A_PAGE).to_string();
         let page = api.get("/v1/actors", &query(wanted, &left, cursor.as_deref()))?;
         found.extend_from_slice(cells::items(&page["actors"]));
         found.truncate(most);
@@ -123,7 +124,11 @@ fn pages(api: &Api, wanted: &Actors<'_>) -> Result<Vec<Value>, Trouble> {
     }
 }
 
-fn query<'a>(wanted: &'a Actors<'_>, limit: &'a str, cursor: Option<&'a str>) -> Vec<(&'static str, &'a str)> {
+fn query<'a>(
+    wanted: &'a Actors<'_>,
+    limit: &'a str,
+    cursor: Option<&'a str>,
+) -> Vec<(&'static str, &'a str)> {
     let mut query = vec![("limit", limit)];
     query.extend(wanted.kind.map(|kind| ("kind", kind)));
     if !wanted.prefix.is_empty() {
@@ -154,7 +159,11 @@ pub(crate) fn messages(api: &Api, screen: &mut Screen, of: OfCluster) -> Ended {
     let ended = read_of((api, screen), of, "messages", cells::messages);
     ended.map_err(|trouble| {
         let unknown = trouble.is("no_such_path");
-        if unknown { Trouble::Failed("the node does not count its messages: its API has no /v1/messages".to_owned()) } else { trouble }
+        if unknown {
+            Trouble::Failed("the node does not count its messages: its API has no /v1/messages".to_owned())
+        } else {
+            trouble
+        }
     })
 }
 

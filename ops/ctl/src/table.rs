@@ -54,7 +54,8 @@ impl Table {
             padded.join("  ").trim_end().to_owned()
         };
         let names: Vec<String> = self.columns.iter().map(|name| name.to_uppercase()).collect();
-        let mut lines: Vec<String> = std::iter::once(line(&names)).chain(self.rows.iter().map(|row| line(row))).collect();
+        let mut lines: Vec<String> =
+            std::iter::once(line(&names)).chain(self.rows.iter().map(|row| line(row))).collect();
         if self.rows.is_empty() {
             lines.push("none".to_owned());
         }
@@ -68,7 +69,8 @@ impl Table {
     }
 
     fn is_numeric(&self, column: usize) -> bool {
-        let number = |cell: &String| cell == "-" || cell.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        let number =
+            |cell: &String| cell == "-" || cell.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         let mut cells = self.rows.iter().filter_map(|row| row.get(column));
         !self.rows.is_empty() && cells.all(number)
     }
@@ -89,7 +91,8 @@ mod tests {
         table.row(["a", "7"]);
         table.row(["\u{4e2d}\u{6587}\u{4e2d}", "1234567"]);
         table.note("that is all");
-        let expected = ["NAME      COUNT", "a             7", "\u{4e2d}\u{6587}\u{4e2d}  1234567", "that is all"];
+        let expected =
+            ["NAME      COUNT", "a             7", "\u{4e2d}\u{6587}\u{4e2d}  1234567", "that is all"];
         assert_eq!(table.lines(), expected);
     }
 

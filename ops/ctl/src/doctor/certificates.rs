@@ -31,14 +31,20 @@ pub(super) fn look(settings: &Settings) -> Vec<Finding> {
 
 fn of_development(directory: &Path, name: &str) -> Vec<Finding> {
     let advice = "use transport.ca, transport.certificate and transport.key in production";
-    let mut found = vec![Finding::warn(CHECK, format!("those in {} are for development", directory.display()), advice)];
+    let mut found =
+        vec![Finding::warn(CHECK, format!("those in {} are for development", directory.display()), advice)];
     let files = DevelopmentAuthority::files(directory);
     if files.certificate.exists() {
         found.extend(of_files(&files, name));
         found.extend(token::exposed(CHECK, "the key of the authority", &directory.join("ca.key")));
     } else if let Some(error) = not_writable(directory) {
-        let words = format!("they would be made in {}, which cannot be written: {error}", directory.display());
-        found.push(Finding::fail(CHECK, words, "let the user of the node write the directory, or name another"));
+        let words =
+            format!("they would be made in {}, which cannot be written: {error}", directory.display());
+        found.push(Finding::fail(
+            CHECK,
+            words,
+            "let the user of the node write the directory, or name another",
+        ));
     }
     found
 }

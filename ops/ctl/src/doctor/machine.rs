@@ -12,11 +12,19 @@ pub(super) fn clock(dates: &[Dated]) -> Finding {
     let advice = "let it be set by NTP (`timedatectl set-ntp true`)";
     let now = host::unix_seconds();
     if now < LEAST_TIME {
-        return Finding::fail(CLOCK, "this machine is years behind: certificates will not be valid yet", advice);
+        return Finding::fail(
+            CLOCK,
+            "this machine is years behind: certificates will not be valid yet",
+            advice,
+        );
     }
     if host::boot_seconds() <= 0 {
         let words = "the system has no CLOCK_BOOTTIME, which leases are measured by";
-        return Finding::fail(CLOCK, words, "use Linux 2.6.39 or newer, and allow clock_gettime in sandboxes");
+        return Finding::fail(
+            CLOCK,
+            words,
+            "use Linux 2.6.39 or newer, and allow clock_gettime in sandboxes",
+        );
     }
     let off = |dated: &&Dated| dated.off_by.unsigned_abs();
     let Some(worst) = dates.iter().max_by_key(off) else {

@@ -20,13 +20,15 @@ pub(super) fn look(settings: &Settings, root: &Path) -> Vec<Finding> {
     let Some(at) = host::addresses(bind.host(), bind.port()).ok().and_then(|all| all.first().copied()) else {
         return vec![Finding::skip(CHECK, format!("nobody knows the host of {bind}"))];
     };
-    let interfaces = if at.ip().is_unspecified() { all(root) } else { interface_of(at.ip(), root).into_iter().collect() };
+    let interfaces =
+        if at.ip().is_unspecified() { all(root) } else { interface_of(at.ip(), root).into_iter().collect() };
     let sizes = interfaces.into_iter().filter_map(|name| Some((mtu_of(&name, root)?, name)));
     let Some((mtu, name)) = sizes.min() else {
         return vec![Finding::skip(CHECK, format!("the interface of {} is not known", at.ip()))];
     };
     let words = format!("{mtu} at {name}");
-    let advice = format!("raise it to 1500 or more: `ip link set {name} mtu 1500`, and on the tunnel below it");
+    let advice =
+        format!("raise it to 1500 or more: `ip link set {name} mtu 1500`, and on the tunnel below it");
     vec![match (mtu, kind) {
         (LEAST.., _) => Finding::ok(CHECK, words),
         (_, TransportKind::Quic) => Finding::fail(CHECK, format!("{words}: QUIC needs {LEAST}"), &advice),
@@ -65,7 +67,8 @@ fn interface_of(address: IpAddr, root: &Path) -> Option<String> {
 /// The interface of the narrowest network that the address is in; the way to everywhere is none of them.
 fn route_of(address: Ipv4Addr, table: &str) -> Option<String> {
     // Written as the processor keeps it.
-    let number = |hex: &str| u32::from_str_radix(hex, 16).ok().map(|number| u32::from_be_bytes(number.to_ne_bytes()));
+    let number =
+        |hex: &str| u32::from_str_radix(hex, 16).ok().map(|number| u32::from_be_bytes(number.to_ne_bytes()));
     let wanted = u32::from(address);
     let routes = table.lines().skip(1).filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -36,7 +36,9 @@ fn of_transport(settings: &Settings, node: Option<&Value>) -> Vec<Finding> {
         }
     };
     let Some(first) = addresses.first().copied() else { return Vec::new() };
-    let running = node.is_some_and(|node| node["address"].as_str().is_some_and(|at| at.ends_with(&format!(":{}", bind.port()))));
+    let running = node.is_some_and(|node| {
+        node["address"].as_str().is_some_and(|at| at.ends_with(&format!(":{}", bind.port())))
+    });
     let is_udp = settings.transport.kind == TransportKind::Quic;
     let arbiters = settings.node.data_arbiters.map_or_else(usual_arbiters, u16::from);
     // The control arbiter is at the first port, the others follow.
@@ -49,7 +51,10 @@ fn of_transport(settings: &Settings, node: Option<&Value>) -> Vec<Finding> {
     let each: Vec<Finding> = each.collect();
     match each.iter().find(|finding| finding.advice.is_some()) {
         Some(broken) => vec![broken.clone()],
-        None if running => vec![Finding::ok(CHECK, format!("{first} and the {arbiters} after it are held by the node that runs"))],
+        None if running => vec![Finding::ok(
+            CHECK,
+            format!("{first} and the {arbiters} after it are held by the node that runs"),
+        )],
         None => vec![Finding::ok(CHECK, format!("{first} and the {arbiters} after it are free"))],
     }
 }
@@ -63,12 +68,16 @@ fn one(check: &'static str, at: SocketAddr, tried: std::io::Result<()>, key: &st
             Finding::fail(check, format!("{at} is taken by another program"), &advice)
         }
         ErrorKind::AddrNotAvailable => {
-            let advice = format!("set {key} to an address of this machine, and transport.advertise to what others dial");
+            let advice = format!(
+                "set {key} to an address of this machine, and transport.advertise to what others dial"
+            );
             Finding::fail(check, format!("{} is no address of this machine", at.ip()), &advice)
         }
-        ErrorKind::PermissionDenied => {
-            Finding::fail(check, format!("{at} may not be listened at by this user"), &format!("take a port above 1023 in {key}"))
-        }
+        ErrorKind::PermissionDenied => Finding::fail(
+            check,
+            format!("{at} may not be listened at by this user"),
+            &format!("take a port above 1023 in {key}"),
+        ),
         _ => Finding::fail(check, format!("{at} cannot be listened at: {error}"), &format!("change {key}")),
     }
 }

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 
 use archipelago::config::{
-    BackendKind, ControlPlaneKind, EmbeddedSettings, EtcdSettings, FoundationDbSettings, NatsSettings, Settings,
-    TransportKind,
+    BackendKind, ControlPlaneKind, EmbeddedSettings, EtcdSettings, FoundationDbSettings, NatsSettings,
+    Settings, TransportKind,
 };
 
 use super::Finding;
@@ -40,13 +40,18 @@ pub(super) fn look(settings: &Settings, dates: &mut Vec<Dated>) -> Vec<Finding> 
 fn embedded(check: &'static str, own: &EmbeddedSettings, settings: &Settings) -> Finding {
     let Some(join) = &own.join else { return Finding::ok(check, "in the memory of the node") };
     if settings.transport.kind != TransportKind::Tcp {
-        return Finding::skip(check, format!("whether a node serves its store at {join} only a node can ask"));
+        return Finding::skip(
+            check,
+            format!("whether a node serves its store at {join} only a node can ask"),
+        );
     }
     match reach(join.host(), join.port()) {
         Ok(at) => Finding::ok(check, format!("somebody accepts connections at {at}")),
-        Err(why) => {
-            Finding::fail(check, format!("nobody serves a store at {join}: {why}"), "start the node that serves it first")
-        }
+        Err(why) => Finding::fail(
+            check,
+            format!("nobody serves a store at {join}: {why}"),
+            "start the node that serves it first",
+        ),
     }
 }
 
@@ -57,7 +62,9 @@ fn outside(
     dates: &mut Vec<Dated>,
 ) -> Vec<Finding> {
     match kind {
-        BackendKind::Etcd => of_many(check, "etcd", &etcd.endpoints, |endpoint| ask_etcd(check, endpoint, dates)),
+        BackendKind::Etcd => {
+            of_many(check, "etcd", &etcd.endpoints, |endpoint| ask_etcd(check, endpoint, dates))
+        }
         BackendKind::Nats => of_many(check, "NATS", &nats.urls, |url| ask_nats(check, url)),
         BackendKind::FoundationDb => vec![ask_foundationdb(check, foundationdb)],
         _ => vec![Finding::skip(check, format!("how to ask {kind} is not known here"))],
@@ -89,12 +96,17 @@ fn of_many(
 fn ask_etcd(check: &'static str, endpoint: &str, dates: &mut Vec<Dated>) -> Result<Finding, String> {
     if let Some(rest) = endpoint.strip_prefix("https://") {
         let at = reach_authority(rest, 2_379)?;
-        return Ok(Finding::ok(check, format!("etcd accepts connections at {at}; its version is not asked over TLS")));
+        return Ok(Finding::ok(
+            check,
+            format!("etcd accepts connections at {at}; its version is not asked over TLS"),
+        ));
     }
     let address = format!("{}/version", endpoint.trim_end_matches('/'));
     let mut response = agent(host::PATIENCE, None).get(&address).call().map_err(|error| error.to_string())?;
     let date = response.headers().get("date").and_then(|date| http_date(date.to_str().ok()?));
-    dates.extend(date.map(|date| Dated { who: format!("etcd at {endpoint}"), off_by: host::unix_seconds() - date }));
+    dates.extend(
+        date.map(|date| Dated { who: format!("etcd at {endpoint}"), off_by: host::unix_seconds() - date }),
+    );
     let text = response.body_mut().with_config().limit(LONGEST).read_to_string();
     let version = etcd_version(&text.map_err(|error| error.to_string())?);
     Ok(judged(check, format!("etcd at {endpoint}"), version.as_deref(), (3, 4)))
@@ -109,7 +121,11 @@ fn ask_nats(check: &'static str, url: &str) -> Result<Finding, String> {
     };
     if !jetstream {
         let words = format!("NATS at {url} has no JetStream");
-        return Ok(Finding::fail(check, words, "start it with JetStream (`-js`, or `jetstream {}` in its file)"));
+        return Ok(Finding::fail(
+            check,
+            words,
+            "start it with JetStream (`-js`, or `jetstream {}` in its file)",
+        ));
     }
     Ok(judged(check, format!("NATS at {url}"), Some(&version), (2, 11)))
 }
@@ -119,7 +135,9 @@ fn ask_foundationdb(check: &'static str, own: &FoundationDbSettings) -> Finding 
     let advice = "copy the cluster file of the database there, or set cluster_file";
     let text = match std::fs::read_to_string(&file) {
         Ok(text) => text,
-        Err(error) => return Finding::fail(check, format!("cannot read {}: {error}", file.display()), advice),
+        Err(error) => {
+            return Finding::fail(check, format!("cannot read {}: {error}", file.display()), advice);
+        }
     };
     let Some(all) = coordinators(&text) else {
         return Finding::fail(check, format!("{} is no cluster file", file.display()), advice);
@@ -136,8 +154,14 @@ fn ask_foundationdb(check: &'static str, own: &FoundationDbSettings) -> Finding 
 
 fn judged(check: &'static str, who: String, version: Option<&str>, least: (u64, u64)) -> Finding {
     match version {
-        None => Finding::warn(check, format!("{who} answers and says no version"), "make sure that it is what it should be"),
-        Some(version) if is_at_least(version, least) => Finding::ok(check, format!("{who} answers, version {version}")),
+        None => Finding::warn(
+            check,
+            format!("{who} answers and says no version"),
+            "make sure that it is what it should be",
+        ),
+        Some(version) if is_at_least(version, least) => {
+            Finding::ok(check, format!("{who} answers, version {version}"))
+        }
         Some(version) => {
             let words = format!("{who} has version {version}, {}.{} is needed", least.0, least.1);
             Finding::fail(check, words, "upgrade it")
@@ -155,12 +179,9 @@ fn reach(server: &str, port: u16) -> Result<SocketAddr, String> {
 }
 
 /// Does something at the first address of a name where it can be done.
-fn at_first<T>(
-    server: &str,
-    port: u16,
-    act: impl Fn(SocketAddr) -> std::io::Result<T>,
-) -> Result<T, String> {
-    let addresses = host::addresses(server, port).map_err(|error| format!("nobody knows {server}: {error}"))?;
+fn at_first<T>(server: &str, port: u16, act: impl Fn(SocketAddr) -> std::io::Result<T>) -> Result<T, String> {
+    let addresses =
+        host::addresses(server, port).map_err(|error| format!("nobody knows {server}: {error}"))?;
     let mut why = format!("{server} has no address");
     for at in addresses {
         match act(at) {

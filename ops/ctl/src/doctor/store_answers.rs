@@ -37,7 +37,8 @@ pub(super) fn coordinators(text: &str) -> Option<Vec<String>> {
 
 /// Whether a version begins with numbers that are not smaller.
 pub(super) fn is_at_least(version: &str, least: (u64, u64)) -> bool {
-    let mut numbers = version.trim_start_matches('v').split(['.', '-', '+']).map(|part| part.parse::<u64>().unwrap_or(0));
+    let mut numbers =
+        version.trim_start_matches('v').split(['.', '-', '+']).map(|part| part.parse::<u64>().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= least
 }
 

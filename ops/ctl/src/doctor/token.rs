@@ -18,7 +18,11 @@ pub(super) fn look(settings: &Settings, problems: &[Problem]) -> Vec<Finding> {
         return vec![Finding::fail(CHECK, problem.to_string(), advice)];
     }
     let others = exposed(CHECK, "the admin token", file);
-    if others.is_empty() { vec![Finding::ok(CHECK, format!("{} is in order", file.display()))] } else { others }
+    if others.is_empty() {
+        vec![Finding::ok(CHECK, format!("{} is in order", file.display()))]
+    } else {
+        others
+    }
 }
 
 /// Says that others than its owner can read a file.

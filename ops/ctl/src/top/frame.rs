@@ -36,7 +36,8 @@ fn since(before: Option<&Sample>, now: &Sample) -> String {
 
 fn kinds(before: Option<&Sample>, now: &Sample) -> Table {
     let rates = rates(before, now);
-    let of_kind = |kind: &str| -> f64 { rates.iter().filter(|one| one.kind == kind).map(|one| one.rate).sum() };
+    let of_kind =
+        |kind: &str| -> f64 { rates.iter().filter(|one| one.kind == kind).map(|one| one.rate).sum() };
     let mut all: Vec<(String, u64, f64)> =
         now.active().into_iter().map(|(kind, active)| (kind.clone(), active, of_kind(&kind))).collect();
     all.sort_by(|a, b| b.2.total_cmp(&a.2).then(b.1.cmp(&a.1)).then(a.0.cmp(&b.0)));

@@ -63,9 +63,12 @@ impl Sample {
         let mut all: BTreeMap<(String, String), Fared> = BTreeMap::new();
         let answers = self.messages.iter().flat_map(|messages| items(&messages["answers"]));
         for answer in answers.map(|one| &one["answer"]) {
-            let uptime = answer["uptime_seconds"].as_f64().filter(|uptime| *uptime > 0.0).unwrap_or(f64::INFINITY);
+            let uptime =
+                answer["uptime_seconds"].as_f64().filter(|uptime| *uptime > 0.0).unwrap_or(f64::INFINITY);
             for one in items(&answer["messages"]) {
-                let (Some(kind), Some(message)) = (one["kind"].as_str(), one["message"].as_str()) else { continue };
+                let (Some(kind), Some(message)) = (one["kind"].as_str(), one["message"].as_str()) else {
+                    continue;
+                };
                 all.entry((kind.to_owned(), message.to_owned())).or_default().add(one, uptime);
             }
         }
@@ -110,12 +113,14 @@ pub(super) mod tests {
 
     /// What two members say, of which each has handled so many messages.
     pub(in super::super) fn sample(started: [u64; 2]) -> Sample {
-        let message = |started: u64, mean: f64| json!({
-            "uptime_seconds": 10.0, "messages": [{
-                "kind": "Guest", "message": "shop.Greet", "started": started, "sampled": 1,
-                "mean_seconds": mean, "slowest_seconds": mean * 4.0,
-            }],
-        });
+        let message = |started: u64, mean: f64| {
+            json!({
+                "uptime_seconds": 10.0, "messages": [{
+                    "kind": "Guest", "message": "shop.Greet", "started": started, "sampled": 1,
+                    "mean_seconds": mean, "slowest_seconds": mean * 4.0,
+                }],
+            })
+        };
         let kinds = |active: u64| json!({ "kinds": [{ "name": "Guest", "active": active }, { "name": "Idle", "active": 0 }] });
         Sample {
             at: host::now(),

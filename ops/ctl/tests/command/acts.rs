@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::support::{GREET, Greet, Guest, WELCOME, eventually, greet_all, one, run, see_each_other, served, two};
+use crate::support::{
+    GREET, Greet, Guest, WELCOME, eventually, greet_all, one, run, see_each_other, served, two,
+};
 
 #[actix::test]
 async fn an_actor_is_called_by_the_name_of_its_message_whatever_its_codec() {
@@ -15,7 +17,9 @@ async fn an_actor_is_called_by_the_name_of_its_message_whatever_its_codec() {
     let wish = r#"{"name":"A\u001b[2Jda","after_ms":0}"#;
     let reply = run(&first, &["call", "Guest/guest-1", WELCOME, wish]).await;
     assert_eq!((reply.code, reply.out.as_str()), (0, "\"A\\u001b[2Jda\"\n"), "{reply:?}");
-    let slow = run(&first, &["call", "Guest/slow", WELCOME, r#"{"name":"","after_ms":60000}"#, "--deadline", "50"]).await;
+    let slow =
+        run(&first, &["call", "Guest/slow", WELCOME, r#"{"name":"","after_ms":60000}"#, "--deadline", "50"])
+            .await;
     assert_eq!((slow.code, slow.err.contains("timeout")), (1, true), "{slow:?}");
     for (message, body, word) in [
         ("nothing", "null", "unknown_message"),
@@ -51,7 +55,8 @@ async fn a_shard_goes_to_the_node_that_is_named_and_ranges_are_changed() {
     greet_all(&first).await;
     let own = run(&first, &["shards", "--kind", "Guest", "--json"]).await.json();
     let north = first.node.id().to_string();
-    let shard = own["items"].as_array().unwrap().iter().find(|one| one["node"] == north).unwrap()["shard"].to_string();
+    let shard = own["items"].as_array().unwrap().iter().find(|one| one["node"] == north).unwrap()["shard"]
+        .to_string();
     let moved = run(&first, &["move-shard", "Guest", &shard, "south"]).await;
     assert_eq!(moved.code, 0, "{moved:?}");
     assert!(moved.out.contains(&second.node.id().to_string()), "{moved:?}");

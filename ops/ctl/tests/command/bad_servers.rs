@@ -26,7 +26,8 @@ fn server(answer: impl Fn(&str, &mut TcpStream) + Send + 'static) -> (String, Ar
 }
 
 fn said(status: &str, body: &str) -> impl Fn(&str, &mut TcpStream) + Send + 'static {
-    let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+    let answer =
+        format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
     move |_, stream| stream.write_all(answer.as_bytes()).unwrap_or(())
 }
 
@@ -34,13 +35,21 @@ fn said(status: &str, body: &str) -> impl Fn(&str, &mut TcpStream) + Send + 'sta
 fn what_a_terminal_would_take_for_orders_is_not_passed_on() {
     let orders = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{202e}x\r\u{200b}";
     let json = |text: &str| serde_json::Value::from(text).to_string();
-    let members = format!(r#"{{"leader":null,"members":[{{"id":{0},"name":{0},"roles":[{0}]}}]}}"#, json(orders));
+    let members =
+        format!(r#"{{"leader":null,"members":[{{"id":{0},"name":{0},"roles":[{0}]}}]}}"#, json(orders));
     let (api, _) = server(said("200 OK", &members));
-    let (refusing, _) = server(said("400 Bad Request", &format!(r#"{{"error":{{"code":{0},"message":{0}}}}}"#, json(orders))));
+    let (refusing, _) = server(said(
+        "400 Bad Request",
+        &format!(r#"{{"error":{{"code":{0},"message":{0}}}}}"#, json(orders)),
+    ));
     for arguments in [&["members"][..], &["members", "--json"]] {
         let ran = run_here(&[&["--api", &api], arguments].concat());
         assert_eq!(ran.code, 0, "{ran:?}");
-        assert!(!ran.out.contains(|c: char| c.is_control() && c != '\n') && !ran.out.contains(['\u{202e}', '\u{200b}']), "{ran:?}");
+        assert!(
+            !ran.out.contains(|c: char| c.is_control() && c != '\n')
+                && !ran.out.contains(['\u{202e}', '\u{200b}']),
+            "{ran:?}"
+        );
     }
     let shown = run_here(&["--api", &api, "members", "--json"]).json();
     assert_eq!(shown["members"][0]["name"], orders, "programs are told what it is");
@@ -66,10 +75,12 @@ fn whoever_is_no_admin_api_is_called_that() {
 #[test]
 fn the_token_goes_nowhere_but_where_it_was_told_to() {
     let (thief, stolen) = server(said("200 OK", "{}"));
-    let elsewhere = format!("HTTP/1.1 307 Temporary Redirect\r\nlocation: {thief}/\r\ncontent-length: 2\r\n\r\n{{}}");
+    let elsewhere =
+        format!("HTTP/1.1 307 Temporary Redirect\r\nlocation: {thief}/\r\ncontent-length: 2\r\n\r\n{{}}");
     let (api, asked) = server(move |_, stream| stream.write_all(elsewhere.as_bytes()).unwrap_or(()));
     let token = token_file();
-    let mut program = crate::support::program(&["--api", &api, "--token-file", token.to_str().unwrap(), "leave"]);
+    let mut program =
+        crate::support::program(&["--api", &api, "--token-file", token.to_str().unwrap(), "leave"]);
     program.env("http_proxy", &thief).env("HTTP_PROXY", &thief).env("all_proxy", &thief);
     assert_eq!(crate::support::ran(program).code, 3);
     assert!(asked.lock().unwrap()[0].contains("Bearer "), "it was told once");
@@ -99,7 +110,8 @@ fn a_node_that_counts_no_messages_is_shown_all_the_same() {
     let (api, _) = server(|request, stream| {
         let known = !request.contains("/messages");
         let missing = r#"{"error":{"code":"no_such_path","message":"there is nothing at this path"}}"#;
-        let (status, body) = if known { ("200 OK", r#"{"members":[],"answers":[]}"#) } else { ("404 Not Found", missing) };
+        let (status, body) =
+            if known { ("200 OK", r#"{"members":[],"answers":[]}"#) } else { ("404 Not Found", missing) };
         said(status, body)(request, stream);
     });
     let top = run_here(&["--api", &api, "top", "--once"]);
@@ -113,7 +125,9 @@ fn messages_are_shown_as_they_were_counted() {
     let counted = r#"{"uptime_seconds":100.0,"bounds_seconds":[0.001],"messages":[{"kind":"Guest","message":"shop.Greet",
         "started":500,"sampled":50,"mean_seconds":0.002,"slowest_seconds":0.25,"buckets":[40,10]}]}"#;
     let (api, _) = server(move |request, stream| {
-        let cluster = format!(r#"{{"answers":[{{"node":"00000000000000aa","answer":{counted}}}],"refused":[],"silent":[]}}"#);
+        let cluster = format!(
+            r#"{{"answers":[{{"node":"00000000000000aa","answer":{counted}}}],"refused":[],"silent":[]}}"#
+        );
         let body = match request {
             request if request.contains("/v1/cluster/messages") => cluster.as_str(),
             request if request.contains("/v1/messages") => counted,

@@ -24,7 +24,11 @@ struct SetUp {
 impl SetUp {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let setup = Self { folder, transport: "kind = \"tcp\"\nbind = \"127.0.0.1:0\"".to_owned(), more: String::new() };
+        let setup = Self {
+            folder,
+            transport: "kind = \"tcp\"\nbind = \"127.0.0.1:0\"".to_owned(),
+            more: String::new(),
+        };
         let authority = DevelopmentAuthority::in_memory().unwrap();
         let node = authority.issue("archipelago", Validity::Current).unwrap();
         setup.certificates(authority.certificate(), &node.certificate, &node.key);
@@ -73,7 +77,13 @@ impl SetUp {
     fn examine_by(&self, change: impl Fn(Vec<String>) -> Vec<String>) -> (i32, Vec<Value>) {
         let file = self.file().display().to_string();
         let doctor = ["--api", "http://127.0.0.1:1", "--timeout", "2", "--json", "doctor", &file];
-        let words = change([&[env!("CARGO_BIN_EXE_archipelago")], doctor.as_slice()].concat().iter().map(|word| (*word).to_owned()).collect());
+        let words = change(
+            [&[env!("CARGO_BIN_EXE_archipelago")], doctor.as_slice()]
+                .concat()
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect(),
+        );
         let mut program = std::process::Command::new(&words[0]);
         program.args(&words[1..]).env_clear().env("PATH", "/usr/bin:/bin");
         let ran = ran(program);
@@ -132,11 +142,14 @@ fn etcd(version: &str, date: &str) -> SetUp {
 }
 
 fn etcd_at(port: u16) -> SetUp {
-    SetUp::with(&format!("[backend]\nkind = \"etcd\"\n[backend.etcd]\nendpoints = [\"http://127.0.0.1:{port}\"]"))
+    SetUp::with(&format!(
+        "[backend]\nkind = \"etcd\"\n[backend.etcd]\nendpoints = [\"http://127.0.0.1:{port}\"]"
+    ))
 }
 
 fn http_date(at: OffsetDateTime) -> String {
-    let day = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"][usize::from(at.weekday().number_days_from_monday())];
+    let day = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+        [usize::from(at.weekday().number_days_from_monday())];
     let month = &at.month().to_string()[..3];
     let (hour, minute, second) = at.to_hms();
     format!("{day}, {:02} {month} {} {hour:02}:{minute:02}:{second:02} GMT", at.day(), at.year())
@@ -154,7 +167,8 @@ fn closed_port() -> u16 {
 #[test]
 fn a_sound_set_up_is_sound() {
     let (code, checks) = SetUp::new().examine();
-    let sound = |one: &&Value| matches!(one["standing"].as_str(), Some("ok" | "-")) || one["check"] == "open files";
+    let sound =
+        |one: &&Value| matches!(one["standing"].as_str(), Some("ok" | "-")) || one["check"] == "open files";
     let bad: Vec<_> = checks.iter().filter(|one| !sound(one)).collect();
     assert_eq!((code, bad), (0, Vec::<&Value>::new()));
     let (code, _) = etcd("3.5.9", &http_date(now())).examine();
@@ -271,7 +285,8 @@ fn a_store_that_is_too_old_or_lacks_something_is_named() {
         (r#"{"version":"2.11.0"}"#, "no JetStream"),
     ] {
         let port = answering(format!("INFO {info}\r\n"));
-        let nats = format!("[backend]\nkind = \"nats\"\n[backend.nats]\nurls = [\"nats://127.0.0.1:{port}\"]");
+        let nats =
+            format!("[backend]\nkind = \"nats\"\n[backend.nats]\nurls = [\"nats://127.0.0.1:{port}\"]");
         shows(without_build(SetUp::with(&nats).examine()), "FAIL", "store", cause);
     }
 }
@@ -358,7 +373,8 @@ async fn a_node_that_runs_holds_its_own_ports() {
     let ran = run(&served, &["doctor", file.to_str().unwrap(), "--json"]).await;
     let held = |check: &str| {
         let checks = ran.json()["checks"].as_array().unwrap().clone();
-        let found = checks.iter().find(|one| one["check"] == check).unwrap()["found"].as_str().unwrap().to_owned();
+        let found =
+            checks.iter().find(|one| one["check"] == check).unwrap()["found"].as_str().unwrap().to_owned();
         found.contains("held by the node that runs")
     };
     assert!(held("ports") && held("admin port"), "{ran:?}");

@@ -35,7 +35,8 @@ fn a_directory_with_any_of_the_files_is_left_alone() {
     assert_eq!(refused.code, 1, "{refused:?}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     let empty = tempfile::tempdir().unwrap();
-    let named = run_here(&["certs", "init", "--dir", empty.path().to_str().unwrap(), "--server-name", "no name"]);
+    let named =
+        run_here(&["certs", "init", "--dir", empty.path().to_str().unwrap(), "--server-name", "no name"]);
     assert_eq!(named.code, 2, "{named:?}");
     assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0, "nothing is half made");
 }

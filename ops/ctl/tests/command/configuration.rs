@@ -11,7 +11,10 @@ fn file(folder: &tempfile::TempDir, text: &str) -> String {
 #[test]
 fn every_mistake_is_said_with_file_line_and_key() {
     let folder = tempfile::tempdir().unwrap();
-    let broken = file(&folder, "namespace = \"shop\"\n\n[calls]\ntimeoot = \"1s\"\ninbox = 0\n\n[session]\nttl = \"soon\"\n");
+    let broken = file(
+        &folder,
+        "namespace = \"shop\"\n\n[calls]\ntimeoot = \"1s\"\ninbox = 0\n\n[session]\nttl = \"soon\"\n",
+    );
     let checked = run_here(&["config", "check", &broken]);
     assert_eq!((checked.code, checked.err.as_str()), (1, ""), "{checked:?}");
     for (line, key) in [(4, "calls.timeoot"), (5, "calls.inbox"), (8, "session.ttl")] {
@@ -29,7 +32,11 @@ fn what_only_the_start_would_find_out_is_found() {
     let folder = tempfile::tempdir().unwrap();
     for (text, line, word) in [
         ("[transport]\nkind = \"quic\"\n", 2, "needs certificates"),
-        ("[transport]\nkind = \"tcp\"\nca = \"/no/ca\"\ncertificate = \"/no/n\"\nkey = \"/no/k\"\n", 3, "/no/ca"),
+        (
+            "[transport]\nkind = \"tcp\"\nca = \"/no/ca\"\ncertificate = \"/no/n\"\nkey = \"/no/k\"\n",
+            3,
+            "/no/ca",
+        ),
         ("[admin]\ntoken_file = \"/no/token\"\n", 2, "/no/token"),
         ("[admin]\nserve = true\nbind = \"0.0.0.0:4780\"\n", 3, "other machines"),
         ("[backend]\nkind = \"etcd\"\n[backend.etcd]\nuser = \"me\"\n", 0, "password_file"),

@@ -49,13 +49,22 @@ async fn without_being_told_to_follow_it_ends_by_itself() {
 async fn a_reader_who_has_had_enough_ends_it_quietly() {
     let served = one().await;
     let token = token_file();
-    for arguments in [vec!["completions", "zsh"], vec!["--api", &served.api, "members"], vec!["--api", &served.api, "config", "show", "--json"]] {
+    for arguments in [
+        vec!["completions", "zsh"],
+        vec!["--api", &served.api, "members"],
+        vec!["--api", &served.api, "config", "show", "--json"],
+    ] {
         let mut child = program(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let output = actix_rt::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
-        assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""), "{arguments:?}");
+        assert_eq!(
+            (output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()),
+            (Some(0), ""),
+            "{arguments:?}"
+        );
     }
-    let followed = ["--api", &served.api, "--token-file", token.to_str().unwrap(), "events", "--follow", "--count", "0"];
+    let followed =
+        ["--api", &served.api, "--token-file", token.to_str().unwrap(), "events", "--follow", "--count", "0"];
     assert_eq!(run_beside(followed.map(str::to_owned).into()).await.code, 0);
     served.node.stop().await.unwrap();
 }

@@ -69,10 +69,16 @@ async fn what_stands_in_a_table_is_what_the_node_says() {
 async fn a_page_after_the_other_is_asked_for_until_there_are_enough() {
     let served = one().await;
     for number in 0..1_100 {
-        served.node.actor::<crate::support::Guest>(format!("{number}")).send(crate::support::Greet).await.unwrap();
+        served
+            .node
+            .actor::<crate::support::Guest>(format!("{number}"))
+            .send(crate::support::Greet)
+            .await
+            .unwrap();
     }
     let all = run(&served, &["actors", "--limit", "5000", "--json"]).await.json();
-    let keys: BTreeSet<_> = all["actors"].as_array().unwrap().iter().map(|one| one["key"].to_string()).collect();
+    let keys: BTreeSet<_> =
+        all["actors"].as_array().unwrap().iter().map(|one| one["key"].to_string()).collect();
     assert_eq!(keys.len(), 1_100);
     served.node.stop().await.unwrap();
 }

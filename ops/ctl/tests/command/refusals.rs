@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{GREET, Guest, Greet, one, run, run_beside, run_here, token_file};
+use crate::support::{GREET, Greet, Guest, one, run, run_beside, run_here, token_file};
 
 /// Every act, with arguments that would do.
 fn acts() -> Vec<Vec<&'static str>> {
@@ -48,7 +48,8 @@ async fn nothing_can_be_done_without_the_token() {
 
 #[actix::test]
 async fn the_token_is_taken_from_the_environment_and_reads_that_are_guarded_need_it() {
-    let served = crate::support::served(&std::sync::Arc::default(), "north", &[("admin.guard_reads", "true")]).await;
+    let served =
+        crate::support::served(&std::sync::Arc::default(), "north", &[("admin.guard_reads", "true")]).await;
     let api = served.api.clone();
     let with = move |token: Option<&Path>| {
         let mut program = crate::support::program(&["members"]);
@@ -116,7 +117,8 @@ fn a_command_that_makes_no_sense_is_told_apart_from_a_node_that_does_not_answer(
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{arguments:?}: {ran:?}");
         assert!(!ran.err.is_empty() && !ran.err.contains("with spaces in it"), "{arguments:?}: {ran:?}");
     }
-    for act in acts().into_iter().chain([vec!["members"], vec!["top", "--once"], vec!["events", "--follow"]]) {
+    for act in acts().into_iter().chain([vec!["members"], vec!["top", "--once"], vec!["events", "--follow"]])
+    {
         let ran = run_here(&[&["--api", "http://127.0.0.1:1"], act.as_slice()].concat());
         assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{act:?}: {ran:?}");
         assert!(ran.err.contains("http://127.0.0.1:1"), "{act:?}: {ran:?}");
