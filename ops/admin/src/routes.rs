@@ -12,7 +12,9 @@ use crate::gate::LONGEST_BODY;
 use crate::refusal::Refusal;
 use crate::state::AdminState;
 use crate::wire::Answer;
-use crate::{actors, acts, calls, cluster, config, events, gate, health, kinds, node, openapi, peers, shards};
+use crate::{
+    actors, acts, calls, cluster, config, events, gate, health, kinds, node, openapi, peers, shards,
+};
 
 /// What every handler gets.
 pub(crate) struct Admin {

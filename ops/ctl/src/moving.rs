@@ -19,39 +19,40 @@ pub(crate) fn drain(api: &Api, screen: &mut Screen, within: Duration) -> Ended {
     let id = cells::text(&api.get("/v1/node", &[])?["id"]);
     let total = owned_by(api, &id)?;
     api.post("/v1/node/leave", &Value::Null)?;
-    let (until, mut progress, mut left) = (host::now() + within, Progress::new(), total);
-    progress.show(0, total, "shards handed over");
-    loop {
-        match owned_by(api, &id) {
-            Ok(owned) => left = owned.min(left),
-            // It has gone, and its API with it; or it lives again, as another.
-            Err(Trouble::Unreachable(_)) => break,
-            // An API inside an application of the user's outlives its node.
-            Err(_) if has_ended(api) => break,
-            Err(_) => {}
-        }
-        progress.show(
-            total - left,
-            total,
-            if left == 0 { "shards handed over, the node stops" } else { "shards handed over" },
-        );
-        if host::now() > until {
-            let message = format!(
-                "node {id} still runs after {}s, with {left} shards; it goes on leaving",
-                within.as_secs()
-            );
-            return Err(Trouble::Failed(message));
-        }
-        host::pause(LOOK_EVERY);
-    }
-    progress.show(total, total, "the node has gone");
-    progress.end();
+    follow_out(api, &id, total, within)?;
     if screen.is_for_programs() {
         screen.json(&json!({ "node": id, "gone": true, "shards": total }))?;
     } else {
         screen.line(&format!("node {id} has left; it owned {total} shards"))?;
     }
     Ok(Verdict::Yes)
+}
+
+fn follow_out(api: &Api, id: &str, total: u64, within: Duration) -> Result<(), Trouble> {
+    let (until, mut progress) = (host::now() + within, Progress::new());
+    let (mut left, mut silent) = (total, 0);
+    loop {
+        let words = if left == 0 { "shards handed over, the node stops" } else { "shards handed over" };
+        progress.show(total - left, total, words);
+        match owned_by(api, id) {
+            // It has gone, and its API with it. One answer that is late says nothing yet.
+            Err(Trouble::Unreachable(_)) if silent > 0 => break,
+            Err(Trouble::Unreachable(_)) => silent += 1,
+            // An API inside an application of the user's outlives its node.
+            Ok(0) | Err(_) if has_ended(api) => break,
+            Ok(owned) => (left, silent) = (owned.min(left), 0),
+            Err(_) => {}
+        }
+        if host::now() > until {
+            let seconds = within.as_secs();
+            let message =
+                format!("node {id} still runs after {seconds}s, with {left} shards; it goes on leaving");
+            return Err(Trouble::Failed(message));
+        }
+        host::pause(LOOK_EVERY);
+    }
+    progress.show(total, total, "the node has gone");
+    Ok(())
 }
 
 fn has_ended(api: &Api) -> bool {
@@ -82,34 +83,41 @@ pub(crate) struct Rebalance<'a> {
 /// Has shards balanced, round after round until nothing is left to move.
 pub(crate) fn rebalance(api: &Api, screen: &mut Screen, wanted: &Rebalance<'_>) -> Ended {
     let body = wanted.kind.map_or_else(|| json!({}), |kind| json!({ "kind": kind }));
-    let until = host::now() + wanted.within;
-    let mut answer = api.post("/v1/shards/rebalance", &body)?;
-    if !wanted.once {
-        answer = follow(api, &body, answer, until)?;
-    }
+    let answer = if wanted.once {
+        api.post("/v1/shards/rebalance", &body)?
+    } else {
+        follow(api, &body, host::now() + wanted.within)?
+    };
     screen.show(&answer, |answer| balance(&answer["outcome"]))?;
     let done = wanted.once || to_do(&answer) == 0;
     Ok(if done { Verdict::Yes } else { Verdict::No })
 }
 
-fn follow(api: &Api, body: &Value, mut answer: Value, until: Instant) -> Result<Value, Trouble> {
-    let (mut progress, total) = (Progress::new(), to_do(&answer));
-    let mut most = total;
+/// Asks again and again, until nothing is left to move or the time is over; the last answer.
+fn follow(api: &Api, body: &Value, until: Instant) -> Result<Value, Trouble> {
+    let (mut progress, mut most) = (Progress::new(), 0);
     loop {
-        let left = to_do(&answer);
-        most = most.max(left);
-        progress.show(most - left, most, "shards moved");
-        if left == 0 || host::now() > until {
-            return Ok(answer);
-        }
-        host::pause(LOOK_EVERY);
-        match api.post("/v1/shards/rebalance", body) {
-            Ok(newer) => answer = newer,
-            // The duty passes on, or more was asked than may be.
-            Err(trouble) if trouble.is("not_serving") || trouble.is("too_many_requests") => {}
+        let answer = api.post("/v1/shards/rebalance", body);
+        let over = host::now() > until;
+        match answer {
+            Ok(answer) => {
+                let left = to_do(&answer);
+                most = most.max(left);
+                progress.show(most - left, most, "shards moved");
+                if left == 0 || over {
+                    return Ok(answer);
+                }
+            }
+            // Nobody has the duty for the moment, or more was asked than may be.
+            Err(trouble) if !over && passes(&trouble) => {}
             Err(trouble) => return Err(trouble),
         }
+        host::pause(LOOK_EVERY);
     }
+}
+
+fn passes(trouble: &Trouble) -> bool {
+    ["not_serving", "too_many_requests", "no_route"].into_iter().any(|word| trouble.is(word))
 }
 
 fn to_do(answer: &Value) -> u64 {

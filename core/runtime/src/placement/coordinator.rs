@@ -185,14 +185,9 @@ impl ShardCoordinator {
     fn balance(&mut self, kind: &Kind, ctx: &mut Context<Self>) -> Option<KindBalance> {
         self.apply(kind, CoordinatorEvent::Rebalance, ctx);
         let strategy = self.node.settings().sharding.strategy_of(kind.as_str());
-        let Imbalance { under_way, remaining } =
-            self.office.as_ref()?.kinds.get(kind)?.imbalance(strategy);
+        let Imbalance { under_way, remaining } = self.office.as_ref()?.kinds.get(kind)?.imbalance(strategy);
         let count = |count| u32::try_from(count).unwrap_or(u32::MAX);
-        Some(KindBalance {
-            kind: kind.clone(),
-            under_way: count(under_way),
-            remaining: count(remaining),
-        })
+        Some(KindBalance { kind: kind.clone(), under_way: count(under_way), remaining: count(remaining) })
     }
 
     fn hand_off(

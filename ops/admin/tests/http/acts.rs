@@ -7,7 +7,9 @@ use archipelago::Notice;
 use serde_json::{Value, json};
 
 use crate::schema::faults;
-use crate::support::{GREET, Greet, Guest, TOKEN, code, eventually, get, node, node_with, post, send, two_nodes};
+use crate::support::{
+    GREET, Greet, Guest, TOKEN, code, eventually, get, node, node_with, post, send, two_nodes,
+};
 
 /// Every path that changes something, with a body that would do.
 fn acts() -> Vec<(&'static str, Value)> {
