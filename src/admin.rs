@@ -66,6 +66,20 @@ impl AdminPart {
     }
 }
 
+/// Why the token of the API cannot be read, if it cannot.
+pub(crate) fn token_fault(settings: &Settings) -> Option<String> {
+    let file = settings.admin.token_file.as_deref()?;
+    #[cfg(feature = "admin")]
+    let fault = Token::read(file).err().map(|error| match std::error::Error::source(&error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    });
+    // Whatever it is, this build has no use for it.
+    #[cfg(not(feature = "admin"))]
+    let fault = std::fs::read(file).err().map(|error| format!("cannot read {}: {error}", file.display()));
+    fault
+}
+
 /// Tells the API what the configuration says, and serves it on a port of its own if that is wanted.
 #[cfg(feature = "admin")]
 fn install(node: &Node, settings: &Settings, origins: &Origins) -> Result<(), ConfigError> {

@@ -19,6 +19,7 @@ mod admin;
 mod builder;
 pub mod config;
 mod error;
+mod inspect;
 mod network;
 mod node_settings;
 pub mod prelude;
@@ -75,9 +76,10 @@ pub mod datacenter {
 /// What becomes of a move of a shard, and what a strategy of your own needs to know.
 pub mod handoff {
     pub use archipelago_protocol::handoff::{
-        AllocateShards, Allocations, HandOffOutcome, Host, LeastShards, RefuseReason, ShardMove, StayReason,
-        WeighLoad,
+        AllocateShards, Allocations, HandOffOutcome, Host, KindBalance, LeastShards, RefuseReason, ShardMove,
+        StayReason, WeighLoad,
     };
+    pub use archipelago_runtime::Rebalance;
 }
 
 /// What a strategy or a rule of your own needs to know about the members of a cluster.

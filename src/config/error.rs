@@ -120,6 +120,10 @@ impl ConfigError {
         Self::new(calls.into_iter().map(problem).collect())
     }
 
+    pub(crate) fn into_problems(self) -> Vec<Problem> {
+        self.problems
+    }
+
     /// Every problem that was found, weakest layer first.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
@@ -150,6 +154,20 @@ impl std::error::Error for ConfigError {
 impl Problem {
     pub(super) fn of_layer(origin: Origin, fault: Fault) -> Self {
         Self { origin, key: None, variable: None, fault }
+    }
+
+    /// Whether it is only that this build cannot do what is asked: a build with other cargo features may be able to.
+    #[must_use]
+    pub const fn is_about_the_build(&self) -> bool {
+        matches!(
+            self.fault,
+            Fault::Conflict(
+                Conflict::NotBuilt { .. }
+                    | Conflict::BackendNotBuilt { .. }
+                    | Conflict::ControlPlaneNotBuilt { .. }
+                    | Conflict::AdminNotBuilt
+            )
+        )
     }
 
     pub(super) fn of_key(origin: Origin, path: &[String], fault: Fault) -> Self {

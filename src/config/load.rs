@@ -13,6 +13,7 @@ use super::error::{ConfigError, Fault, Origin, Problem};
 use super::layer::Layer;
 use super::origins::Origins;
 use super::settings::{SessionFields, SessionSettings, Settings};
+use crate::inspect::Inspection;
 
 /// Reads the configuration of a node.
 ///
@@ -92,8 +93,28 @@ impl Loader {
         self.load_with_origins().map(|(settings, _)| settings)
     }
 
+    /// Reads and merges the layers, and looks at everything else on this machine that the start of a node would refuse: the
+    /// certificates, the token, the files that hold secrets. Nothing is written, and nobody is asked. What the names mean in the
+    /// network, and whether ports are free, only a start finds out.
+    ///
+    /// Unlike [`load`](Self::load) it says what it can say of a configuration that is meant for another build
+    /// ([`Problem::is_about_the_build`]).
+    pub fn inspect(self) -> Inspection {
+        match self.read_and_merge() {
+            Ok((settings, origins)) => crate::inspect::inspect(settings, &origins),
+            Err(error) => Inspection { settings: None, problems: error.into_problems() },
+        }
+    }
+
     /// The same, with who set what.
     pub(crate) fn load_with_origins(self) -> Result<(Settings, Origins), ConfigError> {
+        let (settings, origins) = self.read_and_merge()?;
+        origins.check(&settings)?;
+        Ok((settings, origins))
+    }
+
+    /// What the layers say, each of which is sound.
+    fn read_and_merge(self) -> Result<(Settings, Origins), ConfigError> {
         let mut problems = Vec::new();
         let environment = self.environment.unwrap_or_else(|| std::env::vars_os().collect());
         let files = SourceFile::choose(&self.directory, self.file, self.profile, &environment, &mut problems);
@@ -187,7 +208,6 @@ fn merge(layers: Vec<Layer>) -> Result<(Settings, Origins), ConfigError> {
     let origins = Origins::of_layers(layers);
     session_rule(&figment, &origins)?;
     let settings: Settings = figment.extract().map_err(refused)?;
-    origins.check(&settings)?;
     Ok((settings, origins))
 }
 

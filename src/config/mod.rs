@@ -44,6 +44,7 @@ mod size;
 mod span;
 mod transport;
 
+pub use crate::inspect::Inspection;
 pub use admin::AdminSettings;
 pub use archipelago_protocol::session::OnStuck;
 pub use backend::{BackendKind, BackendSettings, EmbeddedSettings, UnknownBackend};

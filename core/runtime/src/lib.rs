@@ -57,6 +57,7 @@ pub use mutants::{Mutant, set_mutant};
 pub use named::NamedJob;
 pub use named::{NameError, NamedRef, NamedTable};
 pub use node::{Node, NodeBuilder, StartError, StopError};
+pub use placement::Rebalance;
 pub use ranges::RangeError;
 pub use refs::{ActorRef, MessageRef, UntypedRef};
 pub use remote::{

@@ -3,8 +3,8 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, web};
 use archipelago_protocol::contract::TableVersion;
-use archipelago_protocol::handoff::HandOffOutcome;
-use archipelago_runtime::RangeError;
+use archipelago_protocol::handoff::{HandOffOutcome, KindBalance};
+use archipelago_runtime::{RangeError, Rebalance};
 use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
@@ -18,6 +18,14 @@ pub(crate) struct MoveShard {
     kind: String,
     shard: u32,
     to: String,
+}
+
+/// What is to be balanced.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RebalanceShards {
+    /// All kinds if none is named.
+    kind: Option<String>,
 }
 
 /// Where a range is to be divided.
@@ -58,6 +66,26 @@ struct Moved {
 }
 
 #[derive(Serialize)]
+struct Rebalancing {
+    coordinator: Id,
+    kinds: Vec<Balance>,
+}
+
+#[derive(Serialize)]
+struct Balance {
+    kind: String,
+    under_way: u32,
+    remaining: u32,
+}
+
+impl From<KindBalance> for Balance {
+    fn from(balance: KindBalance) -> Self {
+        let KindBalance { kind, under_way, remaining } = balance;
+        Self { kind: kind.to_string(), under_way, remaining }
+    }
+}
+
+#[derive(Serialize)]
 struct Changed {
     version: String,
 }
@@ -89,6 +117,20 @@ pub(crate) async fn move_shard(admin: web::Data<Admin>, wanted: web::Json<MoveSh
         (StatusCode::OK, moved, format!("{outcome:?}"))
     });
     noted(&admin, "move shard", &subject, outcome)
+}
+
+/// Has shards balanced now, by whichever node looks after them.
+pub(crate) async fn rebalance(admin: web::Data<Admin>, wanted: web::Json<RebalanceShards>) -> Answer {
+    let kind = wanted.into_inner().kind;
+    let subject = kind.as_deref().map_or("all kinds".to_owned(), |kind| format!("{kind:?}"));
+    let begun = admin.node.rebalance_shards(kind.as_deref()).await.map_err(Refusal::from);
+    let outcome = begun.map(|Rebalance { coordinator, kinds, .. }| {
+        let kinds: Vec<_> = kinds.into_iter().map(Balance::from).collect();
+        let moves: u64 = kinds.iter().map(|kind| u64::from(kind.under_way) + u64::from(kind.remaining)).sum();
+        let words = format!("node {coordinator} begins, {moves} shards to move");
+        (StatusCode::OK, Rebalancing { coordinator: Id(coordinator), kinds }, words)
+    });
+    noted(&admin, "rebalance", &subject, outcome)
 }
 
 /// Asks an actor that is active on this node to go once its running messages have ended.
@@ -175,7 +217,7 @@ fn member(admin: &Admin, to: &str) -> Result<archipelago_protocol::identity::Nod
 }
 
 /// Notes an act, and answers it.
-fn noted<T: Serialize>(
+pub(crate) fn noted<T: Serialize>(
     admin: &Admin,
     act: &str,
     subject: &str,

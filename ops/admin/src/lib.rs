@@ -15,10 +15,11 @@
 //! `/v1/openapi.json`, with `/livez` and `/readyz` beside them, and with the cargo feature `prometheus` `/metrics`. Whatever a GET shows is a copy that costs little and is bounded.
 //! A POST changes something: it needs the token of [`AdminSettings`], and without one nothing can be changed.
 //!
-//! Invariant: a request never waits for an actor, and what one request may cost does not depend on how many actors there are.
+//! Invariant: no request waits for an actor but the one that asks it, which has a deadline; and what one request may cost does not depend on how many actors there are.
 
 mod actors;
 mod acts;
+mod calls;
 mod cluster;
 mod config;
 mod events;

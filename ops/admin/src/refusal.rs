@@ -98,6 +98,12 @@ impl Refusal {
         Self { retry_after: Some(10), ..refusal }
     }
 
+    /// The same with more to say.
+    pub(crate) fn and(mut self, more: &str) -> Self {
+        self.message.push_str(more);
+        self
+    }
+
     /// The word for programs.
     pub(crate) const fn code(&self) -> &'static str {
         self.code

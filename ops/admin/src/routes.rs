@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::state::AdminState;
 use crate::wire::Answer;
 use crate::{
-    actors, acts, cluster, config, events, gate, health, kinds, messages, node, openapi, peers, shards,
+    actors, acts, calls, cluster, config, events, gate, health, kinds, messages, node, openapi, peers, shards,
 };
 
 /// What every handler gets.
@@ -117,7 +117,9 @@ pub(crate) fn routes() -> Vec<Entry> {
         Entry::get("/cluster/{what}", cluster::cluster),
         Entry::post("/node/leave", acts::leave),
         Entry::post("/shards/move", acts::move_shard),
+        Entry::post("/shards/rebalance", acts::rebalance),
         Entry::post("/actors/{kind}/{key}/deactivate", acts::deactivate),
+        Entry::post("/actors/{kind}/{key}/call", calls::call),
         Entry::post("/datacenter/drain", acts::drain_datacenter),
         Entry::post("/ranges/split", acts::split_range),
         Entry::post("/ranges/merge", acts::merge_range),

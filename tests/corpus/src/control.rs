@@ -2,7 +2,7 @@
 
 use archipelago_protocol::contract::{Epoch, TableVersion};
 use archipelago_protocol::handoff::{
-    CarriedState, HandOffOutcome, HandoffFrame, ShardName, StateBytes, pack, unpack,
+    CarriedState, HandOffOutcome, HandoffFrame, KindBalance, ShardName, StateBytes, pack, unpack,
 };
 use archipelago_protocol::identity::{ActorKey, Generation, Kind, NodeId, NodeInfo, PartitionName};
 use archipelago_protocol::membership::{Delta, Digest, Member, MemberWord, MembershipFrame, NodeLoad};
@@ -104,6 +104,11 @@ pub(crate) fn words_of_moves() -> Vec<Vec<u8>> {
         HandoffFrame::Parcel { move_id, part: 0, of: 2, bytes: list.clone() },
         HandoffFrame::ParcelAck { move_id },
         HandoffFrame::Take { shard: shard(), generation },
+        HandoffFrame::Rebalance { kind: None },
+        HandoffFrame::Rebalance { kind: Some(shard().kind) },
+        HandoffFrame::Rebalancing {
+            kinds: vec![KindBalance { kind: shard().kind, under_way: 2, remaining: 300 }],
+        },
     ];
     let mut words: Vec<_> = frames.iter().map(|frame| frame.encode().expect("it is short")).collect();
     words.push(list.to_vec());

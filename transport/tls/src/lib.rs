@@ -18,3 +18,5 @@ pub use explain::explain;
 mod identity;
 pub use identity::identity_of;
 mod install;
+mod times;
+pub use times::CertificateTimes;

@@ -28,6 +28,8 @@ pub struct CoordinatorLimits {
     pub per_target: usize,
     /// How many moves one round begins, some of them when others have ended.
     pub per_round: usize,
+    /// How many moves a rebalance that somebody demands begins beside those of the rounds.
+    pub per_demand: usize,
     /// How long it waits before its first rebalance, so that the orders of an earlier coordinator run out.
     pub settle_in: Millis,
     /// The distance between two rounds.
@@ -46,6 +48,7 @@ impl Default for CoordinatorLimits {
             per_source: 8,
             per_target: 4,
             per_round: 32,
+            per_demand: 32,
             settle_in: Millis(5_000),
             round: Millis(1_000),
             ask: Millis(5_000),
@@ -65,6 +68,19 @@ pub struct Coordinator {
     round_at: Millis,
     /// How many moves this round may still begin.
     left: usize,
+    /// How many moves that were demanded may still begin.
+    demanded: usize,
+    /// Whether the orders of an earlier coordinator have run out.
+    settled: bool,
+}
+
+/// How much there is to do for a balance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Imbalance {
+    /// How many shards are being moved by order.
+    pub under_way: usize,
+    /// How many more have to move.
+    pub remaining: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -131,6 +147,8 @@ pub enum CoordinatorEvent {
         /// Whether the shard has gone.
         moved: bool,
     },
+    /// Somebody wants the shards balanced now, whether or not rounds do it. Orders of an earlier coordinator run out first.
+    Rebalance,
     /// Time has passed.
     WokeUp,
 }
@@ -166,7 +184,8 @@ impl Coordinator {
     /// A coordinator that takes office now and knows nothing yet.
     pub fn new(now: Millis, limits: CoordinatorLimits) -> Self {
         let round_at = now + limits.settle_in;
-        Self { limits, hosts: BTreeMap::new(), shards: BTreeMap::new(), round_at, left: 0 }
+        let (hosts, shards) = (BTreeMap::new(), BTreeMap::new());
+        Self { limits, hosts, shards, round_at, left: 0, demanded: 0, settled: false }
     }
 
     /// Takes one event at time `now` and returns what to do about it, in order.
@@ -189,6 +208,10 @@ impl Coordinator {
                 self.on_done(now, shard, generation, moved);
                 self.rebalance(now, strategy, &mut out);
             }
+            CoordinatorEvent::Rebalance => {
+                self.demanded = self.limits.per_demand;
+                self.rebalance(now, strategy, &mut out);
+            }
             CoordinatorEvent::WokeUp => self.on_woke_up(now, strategy, &mut out),
         }
         out.extend(self.due().map(CoordinatorAction::WakeAt));
@@ -198,6 +221,13 @@ impl Coordinator {
     /// How things stand with a shard.
     pub fn state(&self, shard: u32) -> ShardState {
         self.shards.get(&shard).map_or(ShardState::Steady, |shard| shard.state)
+    }
+
+    /// How far the shards are from where `strategy` wants them.
+    pub fn imbalance(&self, strategy: &dyn AllocateShards) -> Imbalance {
+        let asked = |shard: &&Shard| matches!(shard.state, ShardState::Asked { .. });
+        let remaining = strategy.rebalance(&self.allocations(), self.shards.len()).len();
+        Imbalance { under_way: self.shards.values().filter(asked).count(), remaining }
     }
 
     /// Who has come may take the orphans that nobody could take before.
@@ -300,26 +330,46 @@ impl Coordinator {
             }
         }
         if self.round_at <= now {
+            self.settled = true;
             self.round_at = now + self.limits.round;
             self.left = self.limits.per_round;
             self.rebalance(now, strategy, out);
         }
     }
 
-    /// Begins as many moves as this round and the nodes have room for.
+    /// Begins as many moves as this round, what was demanded and the nodes have room for.
     fn rebalance(&mut self, now: Millis, strategy: &dyn AllocateShards, out: &mut Vec<CoordinatorAction>) {
         let mut room = self.room();
-        if self.left == 0 || room.is_full() {
+        if self.allowance() == 0 || room.is_full() {
             return;
         }
         // The plan may begin with shards of which no order can be given now.
         let unsteady = self.shards.values().filter(|shard| shard.state != ShardState::Steady).count();
         let most = (self.limits.per_target * room.targets() + unsteady).min(self.shards.len());
-        for step in strategy.rebalance(&self.allocations(), most) {
-            if self.left > 0 && room.has_for(&step) && self.order(now, step, out) {
+        let plan = strategy.rebalance(&self.allocations(), most);
+        if plan.is_empty() {
+            // What was demanded is there; what becomes uneven later is another matter.
+            self.demanded = 0;
+        }
+        for step in plan {
+            if self.allowance() > 0 && room.has_for(&step) && self.order(now, step, out) {
                 room.take(&step);
-                self.left -= 1;
+                self.count_one();
             }
+        }
+    }
+
+    /// How many moves may begin now.
+    const fn allowance(&self) -> usize {
+        if self.settled { self.left.saturating_add(self.demanded) } else { 0 }
+    }
+
+    /// A move has begun: one of the round's, if it has any left.
+    const fn count_one(&mut self) {
+        if self.left > 0 {
+            self.left -= 1;
+        } else {
+            self.demanded = self.demanded.saturating_sub(1);
         }
     }
 

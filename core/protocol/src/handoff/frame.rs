@@ -108,6 +108,27 @@ pub enum HandoffFrame {
         /// The generation of the record.
         generation: Generation,
     },
+    /// Somebody wants the shards balanced now, and asks the coordinator.
+    Rebalance {
+        /// Of this kind; of all that there are if none is named.
+        kind: Option<Kind>,
+    },
+    /// What there is to do for that.
+    Rebalancing {
+        /// The kinds, [`MAX_KINDS`](Self::MAX_KINDS) at most.
+        kinds: Vec<KindBalance>,
+    },
+}
+
+/// How far the shards of one kind are from a balance.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct KindBalance {
+    /// The kind.
+    pub kind: Kind,
+    /// How many of its shards are being moved by order.
+    pub under_way: u32,
+    /// How many more have to move.
+    pub remaining: u32,
 }
 
 impl HandoffFrame {
@@ -117,6 +138,8 @@ impl HandoffFrame {
     pub const MAX_PART: usize = 512 << 10;
     /// The most parts: together they hold as much state as may go along.
     pub const MAX_PARTS: u32 = 128;
+    /// The most kinds of which somebody hears at once.
+    pub const MAX_KINDS: usize = 1_024;
 
     /// The bytes of the frame.
     ///
@@ -155,6 +178,7 @@ impl HandoffFrame {
             Self::Parcel { part, of, bytes, .. } => {
                 part < of && *of <= Self::MAX_PARTS && bytes.len() <= Self::MAX_PART
             }
+            Self::Rebalancing { kinds } => kinds.len() <= Self::MAX_KINDS,
             _ => true,
         }
     }
@@ -173,7 +197,7 @@ pub enum HandoffFrameError {
     /// They do not read as a frame.
     #[error("the bytes are no frame of a move")]
     Malformed,
-    /// A parcel is out of bounds.
+    /// A parcel, or a list, is out of bounds.
     #[error("the frame of a move is out of bounds")]
     Unbounded,
 }
@@ -230,6 +254,16 @@ mod tests {
             }),
             any::<u64>().prop_map(|move_id| HandoffFrame::ParcelAck { move_id }),
             (shard(), generation()).prop_map(|(shard, generation)| HandoffFrame::Take { shard, generation }),
+            proptest::option::of(shard())
+                .prop_map(|shard| HandoffFrame::Rebalance { kind: shard.map(|shard| shard.kind) }),
+            proptest::collection::vec((shard(), any::<u32>()), 0..4).prop_map(|all| {
+                let balance = |(shard, remaining): (ShardName, u32)| KindBalance {
+                    kind: shard.kind,
+                    under_way: shard.number,
+                    remaining,
+                };
+                HandoffFrame::Rebalancing { kinds: all.into_iter().map(balance).collect() }
+            }),
         ]
     }
 
@@ -270,6 +304,9 @@ mod tests {
             let bytes = postcard::to_allocvec(&bad).unwrap();
             assert_eq!(HandoffFrame::decode(&bytes), Err(HandoffFrameError::Unbounded));
         }
+        let one = KindBalance { kind: Kind::new("A").unwrap(), under_way: 0, remaining: 0 };
+        let kinds = vec![one; HandoffFrame::MAX_KINDS + 1];
+        assert_eq!(HandoffFrame::Rebalancing { kinds }.encode(), Err(HandoffFrameError::Unbounded));
         let len = HandoffFrame::MAX_BYTES + 1;
         assert_eq!(HandoffFrame::decode(&vec![0; len]), Err(HandoffFrameError::TooLong { len }));
     }

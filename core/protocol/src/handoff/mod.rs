@@ -18,11 +18,13 @@ mod state;
 pub use allocate::{
     AllocateShards, Allocations, Host, LeastShards, ShardMove, WeighLoad, of_the_newest, version_of,
 };
-pub use coordinator::{Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorLimits, ShardState};
+pub use coordinator::{
+    Coordinator, CoordinatorAction, CoordinatorEvent, CoordinatorLimits, Imbalance, ShardState,
+};
 pub use events::{
     DropReason, HandOffOutcome, HostAction, HostEvent, Job, Moment, Owned, RefuseReason, StayReason,
 };
-pub use frame::{HandoffFrame, HandoffFrameError, ShardName};
+pub use frame::{HandoffFrame, HandoffFrameError, KindBalance, ShardName};
 pub use host::HostedShard;
 pub use limits::HandoffLimits;
 pub use luggage::{CarriedState, StateBytes, pack, parcels, unpack};

@@ -24,6 +24,7 @@ use crate::datacenter::{DataCenterController, Maps, RoundTrips, Searches};
 use crate::env::{Environment, Shown};
 use crate::events::{DeadLetter, Event, EventStream, RemoteDeadLetter};
 use crate::named::NamedActors;
+use crate::placement::ShardCoordinator;
 use crate::ranges::Ranges;
 use crate::remote::{Peer, Remoting, Services, Shard};
 use crate::session::SessionState;
@@ -65,6 +66,8 @@ pub(crate) struct NodeShared {
     pub(super) control_plane: Option<Arc<dyn ControlPlane>>,
     /// The actor that speaks with the control plane, once it runs.
     pub(super) controller: OnceLock<Addr<DataCenterController>>,
+    /// The actor that looks after shards, once it runs.
+    pub(super) coordinator: OnceLock<Addr<ShardCoordinator>>,
     pub(super) lives: Arc<Lives>,
     /// The life after this one, once it has begun.
     pub(super) successor: OnceLock<Arc<NodeShared>>,
@@ -374,6 +377,16 @@ impl NodeShared {
     pub(crate) fn has_controller(&self, controller: Addr<DataCenterController>) {
         // Set once, when the control arbiter starts.
         let _ = self.controller.set(controller);
+    }
+
+    /// The actor that looks after shards if this node has the duty; none without a transport.
+    pub(crate) fn coordinator(&self) -> Option<&Addr<ShardCoordinator>> {
+        self.coordinator.get()
+    }
+
+    pub(crate) fn has_coordinator(&self, coordinator: Addr<ShardCoordinator>) {
+        // Set once, when the control arbiter starts.
+        let _ = self.coordinator.set(coordinator);
     }
 
     /// What this life has in common with the others of its node.

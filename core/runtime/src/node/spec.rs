@@ -96,6 +96,7 @@ impl Spec {
             homes: self.homes.clone(),
             control_plane: self.control_plane.clone(),
             controller: OnceLock::new(),
+            coordinator: OnceLock::new(),
             lives: Arc::clone(lives),
             successor: OnceLock::new(),
         });

@@ -1,6 +1,6 @@
 //! The actor that keeps the shards of all kinds in balance, on the node that has the duty. Every decision is
 //! [`Coordinator`]'s, one per kind; it asks owners to hand shards over and nodes to claim what a dead owner has left, and
-//! writes nothing but the claim of its duty.
+//! writes nothing but the claim of its duty. Who demands a rebalance comes by [`rebalance`](super::rebalance).
 //!
 //! Every node has one on its control arbiter. The leader of the cluster claims the duty; whoever has it keeps it until its
 //! session ends. Two that think they have it are harmless: both can only ask.
@@ -8,17 +8,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, SpawnHandle, WrapFuture};
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, SpawnHandle, WrapFuture};
 use archipelago_protocol::contract::{Entry, EntryId, OwnerRecord, WatchEvent, WatchScope};
 use archipelago_protocol::handoff::{
-    Coordinator, CoordinatorAction, CoordinatorEvent, HandOffOutcome, HandoffFrame, Host, Owned, ShardName,
-    version_of,
+    Coordinator, CoordinatorAction, CoordinatorEvent, HandOffOutcome, HandoffFrame, Host, Imbalance,
+    KindBalance, Owned, ShardName, version_of,
 };
 use archipelago_protocol::identity::{Generation, Kind, NodeId, OwnedKey};
 use archipelago_protocol::link::Hint;
 use archipelago_protocol::membership::MemberStatus;
 use archipelago_protocol::time::Millis;
 use metrics::{counter, gauge};
+use tokio::sync::oneshot;
 
 use super::moving::{order_move, tell_about_move};
 use super::seek::place_here;
@@ -29,14 +30,28 @@ use crate::role::{Officer, Seat, want};
 /// Starts the actor, if there can be other nodes. Call it on the control arbiter.
 pub(crate) fn start(node: &Arc<NodeShared>) {
     if node.remoting().transport().is_some() {
-        let key = OwnedKey::role(DUTY).expect("the duty has a plain name");
-        ShardCoordinator { node: Arc::clone(node), seat: Seat::new(node, key), office: None }.start();
+        let seat = Seat::new(node, duty());
+        let coordinator = ShardCoordinator { node: Arc::clone(node), seat, office: None };
+        node.has_coordinator(coordinator.start());
     }
+}
+
+// ---- messages ----
+
+/// Somebody wants the shards balanced now, and hears what there is to do.
+pub(super) struct Demand {
+    /// Of this kind; of all if none is named.
+    pub(super) kind: Option<Kind>,
+    pub(super) answer: oneshot::Sender<Vec<KindBalance>>,
+}
+
+impl Message for Demand {
+    type Result = ();
 }
 
 // ---- state ----
 
-struct ShardCoordinator {
+pub(crate) struct ShardCoordinator {
     node: Arc<NodeShared>,
     seat: Seat,
     office: Option<Office>,
@@ -166,6 +181,15 @@ impl ShardCoordinator {
         }
     }
 
+    /// Begins what was demanded of a kind; nothing if this node has not the duty, or there is no such kind.
+    fn balance(&mut self, kind: &Kind, ctx: &mut Context<Self>) -> Option<KindBalance> {
+        self.apply(kind, CoordinatorEvent::Rebalance, ctx);
+        let strategy = self.node.settings().sharding.strategy_of(kind.as_str());
+        let Imbalance { under_way, remaining } = self.office.as_ref()?.kinds.get(kind)?.imbalance(strategy);
+        let count = |count| u32::try_from(count).unwrap_or(u32::MAX);
+        Some(KindBalance { kind: kind.clone(), under_way: count(under_way), remaining: count(remaining) })
+    }
+
     fn hand_off(
         &self,
         shard: ShardName,
@@ -271,6 +295,25 @@ impl Handler<Watched> for ShardCoordinator {
     }
 }
 
+impl Handler<Demand> for ShardCoordinator {
+    type Result = ();
+
+    fn handle(&mut self, Demand { kind, answer }: Demand, ctx: &mut Context<Self>) {
+        // Without the duty the answer is dropped, which says so.
+        let Some(office) = &self.office else { return };
+        let wanted = |known: &&Kind| kind.as_ref().is_none_or(|kind| kind == *known);
+        let kinds: Vec<Kind> = office.kinds.keys().filter(wanted).cloned().collect();
+        let balances = kinds.iter().filter_map(|kind| self.balance(kind, ctx)).collect();
+        // Whoever asked may have given up.
+        let _ = answer.send(balances);
+    }
+}
+
+/// The duty to look after shards, in the directory.
+pub(super) fn duty() -> OwnedKey {
+    OwnedKey::role(DUTY).expect("the duty has a plain name")
+}
+
 /// The name of the duty in the directory.
 const DUTY: &str = "shard-coordinator";
 
@@ -281,4 +324,4 @@ const LOOK_EVERY: Millis = Millis(1_000);
 const LEAST_PAUSE: Millis = Millis(50);
 
 /// Of how many kinds the shards are kept in balance.
-const MOST_KINDS: usize = 1_024;
+const MOST_KINDS: usize = HandoffFrame::MAX_KINDS;

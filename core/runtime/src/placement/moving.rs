@@ -134,6 +134,9 @@ pub(crate) async fn answer_handoff(
             let owner = placed.map(|hint| (hint.owner, hint.generation));
             Some(HandoffFrame::AllocateDone { shard, owner })
         }
+        HandoffFrame::Rebalance { kind } => {
+            Some(HandoffFrame::Rebalancing { kinds: node.begin_rebalance(kind).await? })
+        }
         _ => return Err(unexpected()),
     };
     let encoded = answer.map(|answer| answer.encode().map_err(|error| malformed(error.to_string())));

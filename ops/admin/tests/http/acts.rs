@@ -10,7 +10,9 @@ use futures_util::future::poll_immediate;
 use serde_json::{Value, json};
 
 use crate::schema::faults;
-use crate::support::{Greet, Guest, TOKEN, code, eventually, get, node, node_with, post, send, two_nodes};
+use crate::support::{
+    GREET, Greet, Guest, TOKEN, code, eventually, get, node, node_with, post, send, two_nodes,
+};
 
 /// Every path that changes something, with a body that would do.
 fn acts() -> Vec<(&'static str, Value)> {
@@ -20,6 +22,8 @@ fn acts() -> Vec<(&'static str, Value)> {
         ("/v1/node/leave", Value::Null),
         ("/v1/shards/move", shard),
         ("/v1/actors/Guest/guest/deactivate", Value::Null),
+        ("/v1/actors/Guest/guest/call", json!({ "message": GREET, "body": null })),
+        ("/v1/shards/rebalance", json!({})),
         ("/v1/datacenter/drain", Value::Null),
         ("/v1/ranges/split", json!({ "kind": "Guest", "at": "a" })),
         ("/v1/ranges/merge", json!({ "kind": "Guest", "key": "a" })),

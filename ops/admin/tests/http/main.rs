@@ -8,6 +8,7 @@
 
 mod acts;
 mod answers;
+mod calls;
 mod cluster;
 mod events;
 mod hostile;

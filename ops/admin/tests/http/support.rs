@@ -20,8 +20,19 @@ pub(crate) const TOKEN: &str = "a-token-for-the-tests";
 #[remote(u32)]
 pub(crate) struct Greet;
 
+/// Its name on the wire.
+pub(crate) const GREET: &str = "archipelago-admin.Greet";
+
+/// Greets somebody by name, after a while.
+#[remote(String, codec = "json")]
+pub(crate) struct Welcome {
+    pub(crate) name: String,
+    pub(crate) times: u8,
+    pub(crate) after_ms: u64,
+}
+
 #[derive(Default, VirtualActor)]
-#[virtual_actor(handles(Greet))]
+#[virtual_actor(handles(Greet, Welcome))]
 pub(crate) struct Guest {
     greeted: u32,
 }
@@ -36,6 +47,18 @@ impl Handler<Greet> for Guest {
     fn handle(&mut self, _: Greet, _: &mut Context<Self>) -> u32 {
         self.greeted += 1;
         self.greeted
+    }
+}
+
+impl Handler<Welcome> for Guest {
+    type Result = ResponseFuture<String>;
+
+    fn handle(&mut self, Welcome { name, times, after_ms }: Welcome, _: &mut Context<Self>) -> Self::Result {
+        let words = vec![name; times.into()].join(" ");
+        Box::pin(async move {
+            actix::clock::sleep(Duration::from_millis(after_ms)).await;
+            words
+        })
     }
 }
 
@@ -170,4 +193,11 @@ pub(crate) async fn post(node: &Node, path: &str, body: Option<Value>) -> (Statu
 /// The word for programs of a refusal.
 pub(crate) fn code(answer: &(StatusCode, Value)) -> (u16, &str) {
     (answer.0.as_u16(), answer.1["error"]["code"].as_str().unwrap_or("none"))
+}
+
+/// Posts a body that need not be JSON.
+pub(crate) async fn send_as_is(node: &Node, path: &str, body: String) -> (StatusCode, Value) {
+    let request = test::TestRequest::post().uri(path).set_payload(body);
+    let request = request.insert_header(("Authorization", format!("Bearer {TOKEN}")));
+    send(node, request.insert_header(("Content-Type", "application/json"))).await
 }

@@ -215,3 +215,51 @@ fn a_shard_whose_record_went_with_its_owner_is_placed_and_one_that_was_given_up_
     );
     assert_eq!(tell(&mut coordinator, 20, removed()), [allocate]);
 }
+
+/// Limits of a node that moves nothing by itself.
+fn without_rounds() -> CoordinatorLimits {
+    CoordinatorLimits { per_round: 0, ..CoordinatorLimits::default() }
+}
+
+fn finish(coordinator: &mut Coordinator, now: u64, shards: u32) -> usize {
+    let asked = |shard: &u32| matches!(coordinator.state(*shard), ShardState::Asked { .. });
+    let open: Vec<u32> = (0..shards).filter(asked).collect();
+    open.iter().map(|shard| tell(coordinator, now, record(*shard, B, 2)).len()).sum()
+}
+
+#[test]
+fn a_demanded_rebalance_moves_what_rounds_may_not_and_then_no_more() {
+    let mut coordinator = unbalanced(200);
+    coordinator.limits = without_rounds();
+    assert!(tell(&mut coordinator, 5_000, CoordinatorEvent::WokeUp).is_empty(), "nothing moves by itself");
+    assert_eq!(coordinator.imbalance(&LeastShards), Imbalance { under_way: 0, remaining: 100 });
+    let mut begun = tell(&mut coordinator, 5_100, CoordinatorEvent::Rebalance).len();
+    assert_eq!(begun, 4, "four per target");
+    assert_eq!(coordinator.imbalance(&LeastShards), Imbalance { under_way: 4, remaining: 96 });
+    for round in 0..20 {
+        begun += finish(&mut coordinator, 6_000 + round, 200);
+    }
+    assert_eq!(begun, without_rounds().per_demand);
+    assert!(tell(&mut coordinator, 9_000, CoordinatorEvent::WokeUp).is_empty(), "it was demanded once");
+    assert_eq!(tell(&mut coordinator, 9_100, CoordinatorEvent::Rebalance).len(), 4, "and is again");
+}
+
+#[test]
+fn a_demand_waits_until_the_orders_of_an_earlier_coordinator_have_run_out() {
+    let mut coordinator = unbalanced(40);
+    coordinator.limits = without_rounds();
+    assert!(tell(&mut coordinator, 1_000, CoordinatorEvent::Rebalance).is_empty());
+    assert_eq!(tell(&mut coordinator, 5_000, CoordinatorEvent::WokeUp).len(), 4);
+}
+
+#[test]
+fn a_demand_ends_with_the_balance() {
+    let mut coordinator = unbalanced(4);
+    coordinator.limits = without_rounds();
+    tell(&mut coordinator, 5_000, CoordinatorEvent::WokeUp);
+    assert_eq!(tell(&mut coordinator, 5_100, CoordinatorEvent::Rebalance).len(), 2);
+    finish(&mut coordinator, 5_200, 4);
+    assert_eq!(coordinator.imbalance(&LeastShards), Imbalance::default());
+    assert!(tell(&mut coordinator, 5_300, record(4, A, 1)).is_empty());
+    assert!(tell(&mut coordinator, 5_400, record(5, A, 1)).is_empty(), "what comes later was not demanded");
+}
