@@ -3,8 +3,6 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use archipelago::prelude::*;
-
 use crate::actors::{Add, Counter, node};
 use crate::client::Connection;
 use crate::{Bar, BoxError};
