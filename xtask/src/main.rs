@@ -7,13 +7,17 @@
 
 mod background;
 mod bench;
+mod book;
 mod capture;
 mod containers;
 mod cost;
 mod foundationdb;
 mod guarantees;
+mod licences;
+mod metadata;
 mod metrics;
 mod multidc;
+mod package;
 mod pair;
 mod requirements;
 mod rules;
@@ -65,7 +69,8 @@ fn run(arguments: &[String]) -> Result<bool, String> {
 const HELP: &str = "\
 cargo xtask test [--only STEP,STEP]      everything that must hold: format, lints, docs, tests, examples
 cargo xtask test --docker                also the suites of the backends on the servers of config/compose.yaml,
-                                         and several datacenters in containers, whose networks are cut and healed
+                                         and several datacenters in containers, whose networks are cut and healed,
+                                         and the image of config/deploy, which drains under load
 cargo xtask multidc [image]              those datacenters alone, to be looked at; or only their image
 cargo xtask soak [--seeds N] [--repeat N]
                                          the long sister: many seeds, repeated tests; writes docs/soak.md
