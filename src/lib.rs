@@ -136,3 +136,7 @@ pub mod __private {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadmePrograms;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/tutorial.md")]
+struct TutorialPrograms;
