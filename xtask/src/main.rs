@@ -1,4 +1,4 @@
-//! The project's own commands: test, multidc, soak, requirements, bench, sim, cost.
+//! The project's own commands: test, multidc, deployment, soak, requirements, bench, sim, cost.
 //!
 //! Each command is a module; [`workspace`] runs child processes, [`step`] times them and writes the summary.
 
@@ -57,6 +57,7 @@ fn run(arguments: &[String]) -> Result<bool, String> {
         "bench" => bench::run(workspace()?, rest),
         "sim" => sim::run(&workspace()?, rest),
         "multidc" => containers::datacenters::run(&workspace()?, rest),
+        "deployment" => containers::deployment::run(&workspace()?, rest),
         "cost" => cost::run(&workspace()?, rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
@@ -72,6 +73,7 @@ cargo xtask test --docker                also the suites of the backends on the 
                                          and several datacenters in containers, whose networks are cut and healed,
                                          and the image of config/deploy, which drains under load
 cargo xtask multidc [image]              those datacenters alone, to be looked at; or only their image
+cargo xtask deployment                   that image alone
 cargo xtask soak [--seeds N] [--repeat N]
                                          the long sister: many seeds, repeated tests; writes docs/soak.md
 cargo xtask requirements [--min N]       which statements of docs/requirements.md no test cites

@@ -27,6 +27,17 @@ pub(crate) fn step(workspace: &Workspace) -> Outcome {
     lines.map_or_else(Outcome::failed, Outcome::Ok)
 }
 
+/// `cargo xtask deployment`.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<bool, String> {
+    if !arguments.is_empty() {
+        return Err("usage: cargo xtask deployment".to_owned());
+    }
+    let outcome = step(workspace);
+    outcome.lines().iter().for_each(|line| println!("{line}"));
+    println!("{outcome}");
+    Ok(matches!(outcome, Outcome::Ok(_)))
+}
+
 /// Builds the image; says how.
 fn build(workspace: &Workspace) -> Result<String, String> {
     let recipe = std::fs::read_to_string(workspace.root().join(RECIPE))
