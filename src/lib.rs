@@ -142,3 +142,7 @@ pub mod __private {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadmePrograms;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/tutorial.md")]
+struct TutorialPrograms;

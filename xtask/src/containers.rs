@@ -7,6 +7,7 @@
 
 mod compose;
 pub(crate) mod datacenters;
+pub(crate) mod deployment;
 mod image;
 mod stand_in;
 

@@ -1,4 +1,4 @@
-//! The project's own commands: test, multidc, soak, requirements, bench, sim, cost.
+//! The project's own commands: test, multidc, deployment, soak, requirements, bench, sim, cost.
 //!
 //! Each command is a module; [`workspace`] runs child processes, [`step`] times them and writes the summary.
 
@@ -7,13 +7,17 @@
 
 mod background;
 mod bench;
+mod book;
 mod capture;
 mod containers;
 mod cost;
 mod foundationdb;
 mod guarantees;
+mod licences;
+mod metadata;
 mod metrics;
 mod multidc;
+mod package;
 mod pair;
 mod requirements;
 mod rules;
@@ -53,6 +57,7 @@ fn run(arguments: &[String]) -> Result<bool, String> {
         "bench" => bench::run(workspace()?, rest),
         "sim" => sim::run(&workspace()?, rest),
         "multidc" => containers::datacenters::run(&workspace()?, rest),
+        "deployment" => containers::deployment::run(&workspace()?, rest),
         "cost" => cost::run(&workspace()?, rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
@@ -65,8 +70,10 @@ fn run(arguments: &[String]) -> Result<bool, String> {
 const HELP: &str = "\
 cargo xtask test [--only STEP,STEP]      everything that must hold: format, lints, docs, tests, examples
 cargo xtask test --docker                also the suites of the backends on the servers of config/compose.yaml,
-                                         and several datacenters in containers, whose networks are cut and healed
+                                         and several datacenters in containers, whose networks are cut and healed,
+                                         and the image of config/deploy, which drains under load
 cargo xtask multidc [image]              those datacenters alone, to be looked at; or only their image
+cargo xtask deployment                   that image alone
 cargo xtask soak [--seeds N] [--repeat N]
                                          the long sister: many seeds, repeated tests; writes docs/soak.md
 cargo xtask requirements [--min N]       which statements of docs/requirements.md no test cites

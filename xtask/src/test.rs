@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::book;
 use crate::capture::{counts_tests, run_within};
 use crate::containers;
 use crate::foundationdb;
 use crate::guarantees;
 use crate::metrics;
 use crate::multidc;
+use crate::package;
 use crate::pair;
 use crate::requirements;
 use crate::servers;
@@ -48,6 +50,8 @@ fn steps() -> Vec<Step> {
         Step::new("requirements", |w| requirements::step(w)),
         Step::new("guarantees", |w| guarantees::step(w)),
         Step::new("metrics", |w| metrics::step(w)),
+        Step::new("package", |w| package::step(w)),
+        Step::new("book", |w| book::step(w)),
         Step::new("prepare servers", servers::prepare),
         Step::vital("build", |w| w.cargo(&["test", "--workspace", FEATURES, "--no-run", "--quiet"])),
         Step::new("clippy", |w| {
@@ -81,6 +85,7 @@ pub(crate) fn run(mut workspace: Workspace, arguments: &[String]) -> Result<bool
     if !docker.is_empty() {
         steps.push(Step::new("containers", |w| containers::step(w, FEATURES)));
         steps.push(Step::new("datacenters", |w| containers::datacenters::step(w)));
+        steps.push(Step::new("deployment", |w| containers::deployment::step(w)));
     }
     let skipped = Skipped::begin(&mut workspace)?;
     let report = run_all(&steps, &mut workspace);
@@ -211,7 +216,7 @@ fn example_names(directory: &Path) -> std::io::Result<Vec<String>> {
 }
 
 /// Examples that serve until they are stopped; `--self-test` makes them call themselves once and end.
-const SERVERS: [&str; 1] = ["webapp"];
+const SERVERS: [&str; 2] = ["shop", "webapp"];
 
 const EXAMPLE_LIMIT: Duration = Duration::from_secs(120);
 

@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 
 /// Builds it, under the name that the compose file uses.
 pub(super) fn build(workspace: &Workspace) -> Result<(), String> {
-    let program = link(workspace)?;
+    let program = link(workspace, "multidc")?;
     let folder = workspace.target().join("multidc-image");
     let fill = || {
         std::fs::create_dir_all(&folder)?;
@@ -29,19 +29,29 @@ pub(super) fn remove(workspace: &Workspace) -> Result<(), String> {
     run_quietly(workspace.command("docker").args(["rmi", IMAGE]), "docker rmi")
 }
 
-/// Links the program. Only its last step differs from any other build, so that what other steps have built is used.
-fn link(workspace: &Workspace) -> Result<PathBuf, String> {
+/// Links an example as a program that needs nothing. Only its last step differs from any other build, so that what other steps have
+/// built is used.
+pub(super) fn link(workspace: &Workspace, example: &str) -> Result<PathBuf, String> {
     if !cfg!(target_os = "linux") {
         return Err(
             "the image is built on Linux, for programs are built here for the machine itself".to_owned()
         );
     }
     let words = [
-        ["rustc", "--package", "archipelago", FEATURES, "--example", "multidc", "--"].as_slice(),
-        &["-C", "target-feature=+crt-static", "-C", "strip=symbols"],
+        "rustc",
+        "--package",
+        "archipelago",
+        FEATURES,
+        "--example",
+        example,
+        "--",
+        "-C",
+        "target-feature=+crt-static",
+        "-C",
+        "strip=symbols",
     ];
-    match workspace.cargo(&words.concat()) {
-        Outcome::Ok(_) => Ok(workspace.example("multidc")),
+    match workspace.cargo(&words) {
+        Outcome::Ok(_) => Ok(workspace.example(example)),
         Outcome::Failed(why, _) | Outcome::Skipped(why) => Err(why),
     }
 }

@@ -56,7 +56,8 @@ impl Drop for StandIns<'_> {
     }
 }
 
-fn is_there(workspace: &Workspace, image: &str) -> bool {
+/// Whether an image is here already.
+pub(super) fn is_there(workspace: &Workspace, image: &str) -> bool {
     workspace.ask("docker", &["image", "inspect", image]).is_some()
 }
 
