@@ -11,6 +11,7 @@ use archipelago::prelude::*;
 use crate::backend::{Backend, Outside, PREFIX};
 use crate::composed::{Cable, Containers};
 use crate::container::reach;
+use crate::dashboard::Dashboard;
 use crate::node::{Settings, builder, settings};
 use crate::plane::Switched;
 use crate::process::NodeProcess;
@@ -32,6 +33,7 @@ pub(crate) struct Stage<'a> {
     /// How long anything may take.
     pub(crate) patience: Duration,
     certificates: PathBuf,
+    dashboard: Option<Dashboard>,
 }
 
 /// The way to the control plane.
@@ -48,7 +50,11 @@ pub(crate) enum Registry {
 
 impl<'a> Stage<'a> {
     /// Starts all nodes.
-    pub(crate) async fn set(view: &'a mut View, backend: Backend) -> Result<Self, BoxError> {
+    pub(crate) async fn set(
+        view: &'a mut View,
+        backend: Backend,
+        dashboard: Option<Dashboard>,
+    ) -> Result<Self, BoxError> {
         let certificates = backend.certificates();
         std::fs::create_dir_all(&certificates)?;
         let registry = Registry::of(&backend)?;
@@ -78,19 +84,22 @@ impl<'a> Stage<'a> {
         let mut towns = Vec::new();
         for (name, tier) in [("north", "silver"), ("south", "silver"), ("west", "gold")] {
             view.line(&format!("{name} starts two nodes"));
-            let found = Founding { name, tier, certificates: &certificates, registry: &registry, run };
+            let found = Founding { name, tier, certificates: &certificates, registry: &registry, run, dashboard };
             towns.push(match &backend {
                 Backend::Embedded => found.threads().await?,
                 Backend::Outside(outside) => found.processes(outside).await?,
                 Backend::Containers(containers) => found.containers(containers).await?,
             });
+            if let Some(dashboard) = dashboard.filter(|_| towns.len() == 1) {
+                view.line(&format!("the dashboard is at {}", dashboard.url()));
+            }
         }
         let (cables, patience) = match &backend {
             Backend::Containers(containers) => (containers.cables(&["west-1", "west-2"]), PERSONS_PATIENCE),
             _ => (Vec::new(), PATIENCE),
         };
         let (tally, excused) = (Tally::default(), Vec::new());
-        Ok(Self { view, tally, registry, towns, cables, excused, patience, certificates })
+        Ok(Self { view, tally, registry, towns, cables, excused, patience, certificates, dashboard })
     }
 
     /// All chapters.
@@ -105,6 +114,9 @@ impl<'a> Stage<'a> {
         self.lose_a_datacenter().await;
         self.lose_the_control_plane().await;
         self.drain().await;
+        if let Some(dashboard) = self.dashboard {
+            dashboard.stay(self.view, &self.nodes().collect::<Vec<_>>()).await;
+        }
         for running in std::mem::take(&mut self.towns).into_iter().flat_map(|town| town.nodes) {
             let stopped = running.stop().await;
             self.view.promise(stopped.is_ok(), "a node that is left stops in good order");
@@ -209,6 +221,7 @@ struct Founding<'a> {
     certificates: &'a Path,
     registry: &'a Registry,
     run: u64,
+    dashboard: Option<Dashboard>,
 }
 
 impl Founding<'_> {
@@ -217,7 +230,7 @@ impl Founding<'_> {
         let Registry::Ours(plane) = self.registry else { return Err("the registry is elsewhere".into()) };
         let (store, mut nodes) = (Arc::new(EmbeddedStore::default()), Vec::new());
         for node in self.names() {
-            let settings = settings(self.name, self.tier, &node, self.certificates);
+            let settings = self.settings(&node);
             let (plane, store) = (Arc::clone(plane) as Arc<dyn ControlPlane>, Arc::clone(&store));
             let build = move || {
                 let builder = builder(&settings).set("control_plane.kind", "embedded");
@@ -255,7 +268,7 @@ impl Founding<'_> {
     async fn each(&self, start: impl Fn(&str, Settings) -> Result<Body, BoxError>) -> Result<Town, BoxError> {
         let mut nodes = Vec::new();
         for node in self.names() {
-            let settings = settings(self.name, self.tier, &node, self.certificates);
+            let settings = self.settings(&node);
             let body = start(&node, settings).map_err(|error| format!("{node} does not start: {error}"))?;
             nodes.push(self.settled(Running { name: node, body, run: self.run }).await);
         }
@@ -269,6 +282,11 @@ impl Founding<'_> {
             actix::clock::sleep(Duration::from_millis(20)).await;
         }
         running
+    }
+
+    fn settings(&self, node: &str) -> Settings {
+        let of_dashboard = self.dashboard.map(|dashboard| dashboard.settings(node)).unwrap_or_default();
+        [settings(self.name, self.tier, node, self.certificates), of_dashboard].concat()
     }
 
     fn names(&self) -> [String; 2] {

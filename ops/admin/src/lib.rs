@@ -15,6 +15,8 @@
 //! `/v1/openapi.json`, with `/livez` and `/readyz` beside them. Whatever a GET shows is a copy that costs little and is bounded.
 //! A POST changes something: it needs the token of [`AdminSettings`], and without one nothing can be changed.
 //!
+//! With the cargo feature `dashboard` the service has a page for people, too, at `/dashboard`.
+//!
 //! Invariant: a request never waits for an actor, and what one request may cost does not depend on how many actors there are.
 
 mod actors;
@@ -28,6 +30,8 @@ mod host;
 mod kinds;
 mod node;
 mod openapi;
+#[cfg(feature = "dashboard")]
+mod page;
 mod peers;
 mod rate;
 mod refusal;

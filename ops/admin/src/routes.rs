@@ -20,8 +20,8 @@ pub(crate) struct Admin {
     pub(crate) state: Arc<AdminState>,
 }
 
-/// The admin API of one node, to be given to [`App::service`](actix_web::App::service): `/v1/..`, `/livez` and `/readyz`. A scope
-/// around it puts all of them under a path of your own.
+/// The admin API of one node, to be given to [`App::service`](actix_web::App::service): `/v1/..`, `/livez` and `/readyz`, and with
+/// the cargo feature `dashboard` the page at `/dashboard`. A scope around it puts all of them under a path of your own.
 pub struct AdminService {
     node: Node,
 }
@@ -50,6 +50,8 @@ impl HttpServiceFactory for AdminService {
             .register(config);
         web::resource("/livez").route(web::get().to(health::live)).register(config);
         web::resource("/readyz").app_data(admin).route(web::get().to(health::ready)).register(config);
+        #[cfg(feature = "dashboard")]
+        crate::page::register(config);
     }
 }
 
