@@ -9,7 +9,8 @@
 //! - [`remote`] and [`VirtualActor`](macro@VirtualActor) declare messages and actors.
 //! - [`BuildNode::builder`] starts a [`Node`]; [`config`] says what it can be told, and which transport it uses
 //!   (cargo features `quic` and `tcp`) and which store (`etcd`, `nats` and `foundationdb`; one in memory is always there).
-//! - The cargo feature `admin` shows over HTTP what a node knows, and lets an operator change something.
+//! - The cargo feature `admin` shows over HTTP what a node knows, and lets an operator change something; `dashboard` puts a page for
+//!   people beside it.
 //! - [`ActorRef`] sends; [`CallError::outcome`] tells a failed caller whether the handler may have run.
 //! - [`Lifecycle`] runs code when an actor comes and goes; [`Persistent`] keeps its state in between, and
 //!   [`Migrate`] takes it along when the actor moves to another node.

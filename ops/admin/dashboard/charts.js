@@ -4,8 +4,9 @@
 import { h, svg } from "./dom.js";
 import { plain, seconds, shortened } from "./format.js";
 
-// The last values as a line. Empty places are left where nothing is known.
-export function sparkline(values, label, { width = 120, height = 28, fill = true } = {}) {
+// The last values as a line, the newest at the right. `slots` values fill it; places stay empty where nothing is known.
+export function sparkline(some, label, { width = 120, height = 28, fill = true, slots = some.length } = {}) {
+  const values = [...Array(Math.max(0, slots - some.length)).fill(null), ...some];
   const known = values.filter((value) => value !== null);
   const most = Math.max(...known, 0);
   const step = width / Math.max(1, values.length - 1);
@@ -80,11 +81,11 @@ export function shares(parts, label) {
 
 // The datacenters around the one that this node is in, and the links to them.
 export function links(own, others, label) {
-  const [width, height] = [720, others.length > 1 ? 340 : 220];
+  const [width, height] = [960, others.length > 2 ? 400 : 130];
   const middle = { x: width / 2, y: height / 2 };
   const place = (index) => {
-    const angle = others.length === 2 ? Math.PI * index : (2 * Math.PI * index) / others.length - Math.PI / 2;
-    return { x: middle.x + Math.cos(angle) * 270, y: middle.y + Math.sin(angle) * (height / 2 - 46) };
+    const angle = others.length <= 2 ? Math.PI * (1 - index) : (2 * Math.PI * index) / others.length - Math.PI / 2;
+    return { x: middle.x + Math.cos(angle) * (width / 2 - 90), y: middle.y + Math.sin(angle) * (height / 2 - 46) };
   };
   const placed = others.map((one, index) => ({ ...one, ...place(index) }));
   return svg("svg", { class: "links", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label },

@@ -6,7 +6,7 @@
 
 use actix_web::dev::{AppService, HttpServiceFactory};
 use actix_web::http::header::{self, HeaderName};
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 
 use crate::wire::Answer;
 
@@ -17,10 +17,8 @@ pub(crate) fn register(config: &mut AppService) {
     web::resource("/dashboard/{file:.*}").route(web::get().to(file)).register(config);
 }
 
-async fn to_the_page(request: HttpRequest) -> HttpResponse {
-    let query = request.query_string();
-    let to = if query.is_empty() { "dashboard/".to_owned() } else { format!("dashboard/?{query}") };
-    HttpResponse::TemporaryRedirect().insert_header((header::LOCATION, to)).finish()
+async fn to_the_page() -> HttpResponse {
+    HttpResponse::TemporaryRedirect().insert_header((header::LOCATION, "dashboard/")).finish()
 }
 
 async fn file(path: web::Path<String>) -> Answer {

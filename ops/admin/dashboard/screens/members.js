@@ -35,18 +35,17 @@ function members(app) {
   const state = new Map(app.answers("cluster/node"));
   const session = (member) => state.get(member.id)?.session;
   const columns = [
-    { title: "Name", cell: (member) => [h("i", { class: `dot ${tint(app, member.id)}` }), foreign(member.name || NO_NAME), member.leads && badge("plain", "leads"), member.own && badge("plain", "this page")] },
+    { title: "Name", cell: (member) => [h("i", { class: `dot ${tint(app, member.id)}` }), foreign(member.name || NO_NAME), member.leads && badge("plain", "leads"), member.own && badge("plain", "this page"), h("div", { class: "below" }, code(member.id))] },
     { title: "Status", cell: (member) => [badge(STANDINGS[member.status], member.status), member.suspectedBy.length > 0 && badge("bad", "suspect")] },
     { title: "Session", cell: (member) => (session(member) ? [badge(STANDINGS[session(member).standing], session(member).standing), h("small", {}, ` ${millis(session(member).serving_for_ms)}`)] : badge("bad", "no answer")) },
     { title: "Silence φ", number: true, cell: (member) => (member.phi === null ? "–" : member.phi.toFixed(2)) },
-    { title: "Suspected by", cell: (member) => (member.suspectedBy.length ? member.suspectedBy.map((id) => [app.node(id), " "]) : "nobody") },
     { title: "Seen by", number: true, cell: (member) => `${member.seenBy} of ${member.asked}` },
+    { title: "Suspected by", cell: (member) => (member.suspectedBy.length ? member.suspectedBy.map((id) => [app.node(id), " "]) : "nobody") },
     { title: "Actors", number: true, cell: (member) => count(member.load?.activations) },
     { title: "Waiting", number: true, cell: (member) => count(member.load?.waiting) },
     { title: "Address", cell: (member) => code(member.address) },
     { title: "Roles", cell: (member) => foreign(member.roles.join(", ") || "–") },
     { title: "Version", cell: (member) => foreign(member.version || "–") },
-    { title: "Id", cell: (member) => code(member.id) },
   ];
   return panel("Members", { "data-count": membersSeen(app).length }, table("Members of the cluster", columns, membersSeen(app), (member) => member.id));
 }

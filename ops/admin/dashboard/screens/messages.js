@@ -39,7 +39,7 @@ function list(app, rows) {
     { title: "Message", wide: true, cell: (row) => h("button", { class: "plain", onclick: choose(row), "aria-pressed": state.row === row.id ? "true" : "false" }, foreign(row.message)) },
     { title: "Kind", cell: (row) => foreign(row.kind) },
     { title: "Rate", number: true, cell: (row) => rate(row.rate) },
-    { title: "Last 5 minutes", cell: (row) => sparkline(app.rates.line(row.id), "rate over the last 5 minutes", { width: 90, height: 20 }) },
+    { title: "Last 5 minutes", cell: (row) => sparkline(app.rates.line(row.id), "rate over the last 5 minutes", { width: 90, height: 20, slots: 30 }) },
     { title: "Mean", number: true, cell: (row) => seconds(row.mean) },
     { title: "p50", number: true, cell: (row) => seconds(row.p50) },
     { title: "p99", number: true, cell: (row) => seconds(row.p99) },

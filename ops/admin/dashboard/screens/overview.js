@@ -43,8 +43,8 @@ function tiles(app) {
   const away = measured ? "" : "not available";
   return h("div", { class: "tiles" },
     tile("Nodes ready", [count(ready), h("small", {}, ` of ${all}`)], ready === all ? "all of them" : "some are not", null, { "data-tile": "nodes" }),
-    tile("Messages", rate(rates.at(-1)), away || "over the last 5 minutes", measured && sparkline(rates, "Messages a second over the last 5 minutes"), { "data-tile": "rate" }),
-    tile("p99", seconds(slow.at(-1) ?? null), away || "of the last minute", measured && sparkline(slow, "p99 over the last 5 minutes", { fill: false }), { "data-tile": "p99" }),
+    tile("Messages", rate(rates.at(-1)), away || "last 5 minutes", measured && sparkline(rates, "Messages a second over the last 5 minutes", { slots: 30 }), { "data-tile": "rate" }),
+    tile("p99", seconds(slow.at(-1) ?? null), away || "of the last minute", measured && sparkline(slow, "p99 over the last 5 minutes", { fill: false, slots: 30 }), { "data-tile": "p99" }),
     tile("Active actors", count(load("activations")), plural(load("waiting"), "message") + " waiting", null, { "data-tile": "actors" }),
     tile("Dead letters", count(letters.length), lately ? `${count(lately)} in the last minute` : "none in the last minute", null, { "data-tile": "letters" }),
     tile("Datacenters", map?.datacenters.length ? [count(active), h("small", {}, ` of ${map.datacenters.length}`)] : "1",
