@@ -23,7 +23,9 @@ impl Dashboard {
             return Ok(None);
         }
         if arguments.iter().any(|argument| argument == "--containers") {
-            return Err(format!("{OPTION} is not for containers: nobody outside reaches their loopback interfaces"));
+            return Err(format!(
+                "{OPTION} is not for containers: nobody outside reaches their loopback interfaces"
+            ));
         }
         let free = [USUAL_PORT, 0].map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)));
         let free = free.into_iter().flatten().next().and_then(|listener| listener.local_addr().ok());

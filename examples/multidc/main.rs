@@ -66,7 +66,8 @@ async fn main() -> ExitCode {
     }
     // Only here: what the nodes of others log while their registry is away is expected.
     tracing_subscriber::fmt().with_max_level(tracing::Level::ERROR).with_writer(std::io::stderr).init();
-    let wanted = Backend::asked_for(&arguments).and_then(|backend| Ok((backend, Dashboard::asked_for(&arguments)?)));
+    let wanted =
+        Backend::asked_for(&arguments).and_then(|backend| Ok((backend, Dashboard::asked_for(&arguments)?)));
     match wanted {
         Ok((backend, dashboard)) => tell(backend, dashboard).await,
         Err(message) => {

@@ -58,33 +58,14 @@ impl<'a> Stage<'a> {
         let certificates = backend.certificates();
         std::fs::create_dir_all(&certificates)?;
         let registry = Registry::of(&backend)?;
-        match &backend {
-            Backend::Embedded => println!("archipelago: three datacenters of two nodes each, in one process"),
-            Backend::Outside(outside) => {
-                println!("archipelago: three datacenters of two nodes each, a process per node");
-                println!("directories and registry are in {} at {},", outside.kind.name(), outside.endpoint);
-                println!("where all names begin with {PREFIX}; what is there stays for the next run");
-            }
-            Backend::Containers(_) => {
-                println!("archipelago: three datacenters of two nodes each, a container per node");
-                println!(
-                    "each datacenter has a network and a NATS server of its own; another network leads from each to"
-                );
-                println!(
-                    "each and to the registry. What begins with \"do\" is for you: nothing in here can pull a cable"
-                );
-            }
-        }
-        println!(
-            "leases of 6 s and heartbeats every 2 s (by default they are 30 s and 10 s), sessions of 3 s,"
-        );
-        println!("QUIC with certificates made just now");
+        introduce(&backend);
         view.chapter("three datacenters register");
         let run = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let mut towns = Vec::new();
         for (name, tier) in [("north", "silver"), ("south", "silver"), ("west", "gold")] {
             view.line(&format!("{name} starts two nodes"));
-            let found = Founding { name, tier, certificates: &certificates, registry: &registry, run, dashboard };
+            let found =
+                Founding { name, tier, certificates: &certificates, registry: &registry, run, dashboard };
             towns.push(match &backend {
                 Backend::Embedded => found.threads().await?,
                 Backend::Outside(outside) => found.processes(outside).await?,
@@ -212,6 +193,29 @@ impl Registry {
             Self::Theirs => {}
         }
     }
+}
+
+/// Says what is about to be seen.
+fn introduce(backend: &Backend) {
+    match backend {
+        Backend::Embedded => println!("archipelago: three datacenters of two nodes each, in one process"),
+        Backend::Outside(outside) => {
+            println!("archipelago: three datacenters of two nodes each, a process per node");
+            println!("directories and registry are in {} at {},", outside.kind.name(), outside.endpoint);
+            println!("where all names begin with {PREFIX}; what is there stays for the next run");
+        }
+        Backend::Containers(_) => {
+            println!("archipelago: three datacenters of two nodes each, a container per node");
+            println!(
+                "each datacenter has a network and a NATS server of its own; another network leads from each to"
+            );
+            println!(
+                "each and to the registry. What begins with \"do\" is for you: nothing in here can pull a cable"
+            );
+        }
+    }
+    println!("leases of 6 s and heartbeats every 2 s (by default they are 30 s and 10 s), sessions of 3 s,");
+    println!("QUIC with certificates made just now");
 }
 
 /// A datacenter that is about to be.

@@ -115,8 +115,20 @@ mod tests {
     #[test]
     fn no_file_makes_markup_or_code_of_text() {
         let forbidden = [
-            "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "srcdoc",
-            "DOMParser", "createContextualFragment", "javascript:", "http://", "https://", "//cdn", "style=\"",
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "new Function",
+            "srcdoc",
+            "DOMParser",
+            "createContextualFragment",
+            "javascript:",
+            "http://",
+            "https://",
+            "//cdn",
+            "style=\"",
         ];
         for (name, text) in FILES {
             // The names of the languages of markup are addresses that nobody visits.

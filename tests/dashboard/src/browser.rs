@@ -31,7 +31,10 @@ impl Browser {
         let browser = program::find_program("chromium", "chromium");
         let driver = program::find_program("chromedriver", "chromedriver");
         let Some((browser, driver)) = browser.zip(driver) else {
-            program::skip("chromium", "no chromium or no chromedriver found; install chromium and chromium-driver");
+            program::skip(
+                "chromium",
+                "no chromium or no chromedriver found; install chromium and chromium-driver",
+            );
             return None;
         };
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -51,7 +54,9 @@ impl Browser {
         let options = json!({ "binary": browser, "args": arguments });
         let wanted = json!({ "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL" } });
         let capabilities = wanted.as_object().cloned().unwrap_or_default();
-        let client = ClientBuilder::new(HttpConnector::new()).capabilities(capabilities).connect(&format!("http://{}", driver.at));
+        let client = ClientBuilder::new(HttpConnector::new())
+            .capabilities(capabilities)
+            .connect(&format!("http://{}", driver.at));
         let client = client.await.expect("the browser starts");
         let session = client.session_id().await.expect("it has a session").expect("it has a session");
         Some(Self { client, session, driver, _folder: folder })
@@ -184,7 +189,8 @@ impl Browser {
     /// Asks the driver something that only this browser knows.
     fn ask(&self, what: &str, body: &Value) -> Value {
         let path = format!("/session/{}/{what}", self.session);
-        let answer = request(self.driver.at, "POST", &path, None, &body.to_string()).expect("the driver answers");
+        let answer =
+            request(self.driver.at, "POST", &path, None, &body.to_string()).expect("the driver answers");
         assert_eq!(answer.status, 200, "{what}: {}", answer.body);
         answer.body["value"].clone()
     }

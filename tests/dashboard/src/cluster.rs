@@ -241,7 +241,8 @@ fn serve_below(node: &Node, below: &'static str) -> SocketAddr {
     drop(std::thread::spawn(move || {
         actix::System::new().block_on(async move {
             let app = move || App::new().service(web::scope(below).service(admin(&node)));
-            let server = HttpServer::new(app).workers(1).disable_signals().bind("127.0.0.1:0").expect("it listens");
+            let server =
+                HttpServer::new(app).workers(1).disable_signals().bind("127.0.0.1:0").expect("it listens");
             tell.send(server.addrs()[0]).expect("somebody waits for it");
             server.run().await
         })

@@ -16,7 +16,7 @@ mod cluster;
 mod driver;
 mod http;
 
-pub use actors::{Guest, Greet, Porter, Shelf};
+pub use actors::{Greet, Guest, Porter, Shelf};
 pub use browser::Browser;
 pub use cluster::{Cluster, TOKEN, Wanted};
 pub use http::Answer;

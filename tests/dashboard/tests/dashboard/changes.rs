@@ -19,7 +19,9 @@ async fn a_node_that_is_killed_is_missed_on_every_screen_that_shows_nodes() {
     // First it is suspected, or does not answer; then it is gone.
     browser.until("return document.querySelector('main').innerText.includes('suspect') || document.querySelector('[data-silent], [data-gone]') !== null").await;
     browser.until("return document.querySelector('[data-count]')?.dataset.count === '2'").await;
-    browser.until(&format!("return document.querySelector(\"[data-count] tr[data-key='{third}']\") === null")).await;
+    browser
+        .until(&format!("return document.querySelector(\"[data-count] tr[data-key='{third}']\") === null"))
+        .await;
     browser.until_text("[data-gone]", "north-3").await;
     browser.show("overview").await;
     browser.until_text("[data-tile=nodes] .tile-value", "2 of 2").await;

@@ -23,11 +23,17 @@ async fn files_are_given_to_everybody_with_a_policy_that_allows_only_their_own_s
 #[actix::test]
 async fn what_is_no_file_of_the_page_is_not_found() {
     let cluster = Cluster::start(Wanted::default()).await;
-    for path in ["nothing.js", "../Cargo.toml", "..%2f..%2fetc%2fpasswd", "screens/", "screens", "index.html/x"] {
+    for path in
+        ["nothing.js", "../Cargo.toml", "..%2f..%2fetc%2fpasswd", "screens/", "screens", "index.html/x"]
+    {
         let answer = cluster.ask("GET", &format!("/dashboard/{path}"), None, "");
         assert_eq!(answer.status, 404, "{path}: {answer:?}");
     }
     let moved = cluster.ask("GET", "/dashboard", None, "");
     assert_eq!(moved.status, 307);
-    assert!(moved.head.contains("location: dashboard/"), "relative, so that it works below any path: {}", moved.head);
+    assert!(
+        moved.head.contains("location: dashboard/"),
+        "relative, so that it works below any path: {}",
+        moved.head
+    );
 }

@@ -22,7 +22,11 @@ async fn the_whole_page_is_used_with_the_keyboard() {
     // What is typed into a field is no command, and stays there while the page is drawn anew.
     browser.type_keys("guest-1").await;
     browser.until("return document.querySelectorAll('[data-actor]').length === 1").await;
-    browser.until("return document.activeElement.name === 'prefix' && document.activeElement.value === 'guest-1'").await;
+    browser
+        .until(
+            "return document.activeElement.name === 'prefix' && document.activeElement.value === 'guest-1'",
+        )
+        .await;
     browser.until("return document.getElementById('main').dataset.screen === 'actors'").await;
     browser.escape().await;
     for theme in ["light", "dark"] {
@@ -46,7 +50,9 @@ async fn the_whole_page_is_used_with_the_keyboard() {
 
 #[actix::test]
 async fn no_screen_is_wider_than_a_small_phone() {
-    let Some((cluster, browser)) = opened(Wanted { another: true, ..Wanted::default() }).await else { return };
+    let Some((cluster, browser)) = opened(Wanted { another: true, ..Wanted::default() }).await else {
+        return;
+    };
     cluster.greet(&"a-very-long-key-without-a-place-to-break-".repeat(4)).await;
     browser.size(360, 740);
     for screen in SCREENS {
@@ -54,7 +60,7 @@ async fn no_screen_is_wider_than_a_small_phone() {
         browser.until("return !document.getElementById('main').innerText.includes('Asking …')").await;
         browser.until("return innerWidth === 360").await;
         let wide = browser.run("return document.documentElement.scrollWidth").await;
-        assert_eq!(wide, 360, "{screen}");
+        assert!(wide.as_u64().unwrap() <= 360, "{screen}: {wide}");
     }
     browser.close().await;
 }

@@ -40,13 +40,18 @@ async fn hostile_names_and_keys_are_text_on_every_screen_and_run_nothing() {
     browser.show("members").await;
     browser.until_text("[data-count] tbody", first).await;
     browser.show("actors").await;
-    browser.until(&format!("return document.querySelectorAll('[data-actor]').length === {}", KEYS.len())).await;
+    browser
+        .until(&format!("return document.querySelectorAll('[data-actor]').length === {}", KEYS.len()))
+        .await;
     let mut shown = browser.texts("[data-actor]").await;
     let mut written = KEYS.map(|(_, written)| written.to_owned());
     (shown.sort(), written.sort());
     assert_eq!(shown, written);
     for (_, written) in KEYS {
-        let click = format!("[...document.querySelectorAll('[data-actor]')].find((one) => one.innerText === {}).click()", json!(written));
+        let click = format!(
+            "[...document.querySelectorAll('[data-actor]')].find((one) => one.innerText === {}).click()",
+            json!(written)
+        );
         browser.run(&click).await;
         browser.until_text("[data-one] .subject", written).await;
         browser.until_text("[data-one]", "Active on").await;
@@ -58,7 +63,9 @@ async fn hostile_names_and_keys_are_text_on_every_screen_and_run_nothing() {
     browser.show("letters").await;
     nothing_but_text(&browser, "letters").await;
     // Nor does the address of the page become anything but text.
-    browser.open(&format!("{}/dashboard/#actors/<img src=x onerror=window.hurt=3>/%3Cscript%3E", cluster.url)).await;
+    browser
+        .open(&format!("{}/dashboard/#actors/<img src=x onerror=window.hurt=3>/%3Cscript%3E", cluster.url))
+        .await;
     browser.until_text("[data-one] .subject", "<script>").await;
     nothing_but_text(&browser, "the address").await;
     assert!(cluster.node(0).actor::<Guest>("guest").send(Greet).await.is_ok(), "the node is well");

@@ -14,7 +14,9 @@ async fn pictures_of_all_screens_are_drawn_where_they_are_wanted() {
     let Some(folder) = std::env::var_os("ARCHIPELAGO_TEST_PICTURES").map(PathBuf::from) else { return };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
     std::fs::create_dir_all(&folder).unwrap();
-    let Some((cluster, browser)) = opened(Wanted { another: true, ..Wanted::default() }).await else { return };
+    let Some((cluster, browser)) = opened(Wanted { another: true, ..Wanted::default() }).await else {
+        return;
+    };
     let work = actix::spawn(work(cluster.node(0).clone()));
     live(&browser, Duration::from_secs(40)).await;
     for screen in SCREENS {
