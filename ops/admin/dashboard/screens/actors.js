@@ -67,7 +67,7 @@ function toolbar(app) {
 function found(app) {
   const path = search();
   const { data } = app.topic(path);
-  const rows = app.answers(path).flatMap(([node, answer]) => answer.actors.map((actor) => ({ ...actor, node })));
+  const rows = app.answers(path).flatMap(([node, answer]) => answer.actors.map((actor) => ({ ...actor, node }))).sort(byKey);
   const more = app.answers(path).filter(([, answer]) => answer.next !== null).map(([node]) => node);
   const now = chosen(app);
   const columns = [
@@ -112,7 +112,7 @@ function one(app) {
 
 function activity(app, active) {
   return active.flatMap((actor) => [["Active on", app.node(actor.node)], ["State", stateOf(actor)], ["Running, waiting", `${count(actor.running)}, ${count(actor.waiting)}`],
-    ["Its last message began or ended", `${millis(actor.idle_ms)} ago`], ["Shard", count(actor.shard)]]);
+    ["Last message", `${millis(actor.idle_ms)} ago`], ["Shard", count(actor.shard)]]);
 }
 
 function letGo(app, wanted, data) {
@@ -137,4 +137,8 @@ function errors(app, data) {
     letters.length === 0 && events.length === 0 && empty("Nothing that failed names it, among the dead letters that are kept and the events since you opened this page."),
     events.length > 0 && h("ul", { class: "lately" }, events.slice(0, 20).map((one) => h("li", { key: one.number }, h("time", {}, clock(one.at)), badge("warn", one.event.type), h("span", {}, details(app, one.event))))),
     letters.length > 0 && table("Dead letters of the actor", letterColumns(app), letters.slice(0, 20), (letter) => `${letter.from} ${letter.number}`));
+}
+
+function byKey(one, other) {
+  return one.key.localeCompare(other.key, "en", { numeric: true }) || one.kind.localeCompare(other.kind);
 }
