@@ -54,10 +54,8 @@ impl Browser {
         let options = json!({ "binary": browser, "args": arguments });
         let wanted = json!({ "goog:chromeOptions": options, "goog:loggingPrefs": { "browser": "ALL" } });
         let capabilities = wanted.as_object().cloned().unwrap_or_default();
-        let client = ClientBuilder::new(HttpConnector::new())
-            .capabilities(capabilities)
-            .connect(&format!("http://{}", driver.at));
-        let client = client.await.expect("the browser starts");
+        let (mut builder, at) = (ClientBuilder::new(HttpConnector::new()), format!("http://{}", driver.at));
+        let client = builder.capabilities(capabilities).connect(&at).await.expect("the browser starts");
         let session = client.session_id().await.expect("it has a session").expect("it has a session");
         Some(Self { client, session, driver, _folder: folder })
     }
