@@ -10,7 +10,7 @@
 //! - [`BuildNode::builder`] starts a [`Node`]; [`config`] says what it can be told, and which transport it uses
 //!   (cargo features `quic` and `tcp`) and which store (`etcd`, `nats` and `foundationdb`; one in memory is always there).
 //! - The cargo feature `admin` shows over HTTP what a node knows, and lets an operator change something; `prometheus` adds its
-//!   metrics.
+//!   metrics, `dashboard` a page for people.
 //! - [`ActorRef`] sends; [`CallError::outcome`] tells a failed caller whether the handler may have run.
 //! - [`Lifecycle`] runs code when an actor comes and goes; [`Persistent`] keeps its state in between, and
 //!   [`Migrate`] takes it along when the actor moves to another node.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::composed::Containers;
+use crate::dashboard;
 use crate::node::Settings;
 
 /// Where.
@@ -38,6 +39,9 @@ impl Backend {
         let (mut kind, mut endpoint, mut containers) = (None, None, None);
         let mut rest = arguments.iter().map(String::as_str);
         while let Some(option) = rest.next() {
+            if option == dashboard::OPTION {
+                continue;
+            }
             let value = rest.next().ok_or_else(|| format!("{option} needs a value\n{USAGE}"))?;
             match option {
                 "--backend" => kind = Some(value),
@@ -180,4 +184,4 @@ impl Kind {
 /// What everything that the example writes into a store begins with.
 pub(crate) const PREFIX: &str = "archipelago-multidc";
 
-const USAGE: &str = "usage: multidc [--backend etcd|nats|foundationdb [--endpoint URL]]";
+const USAGE: &str = "usage: multidc [--dashboard] [--backend etcd|nats|foundationdb [--endpoint URL]]";

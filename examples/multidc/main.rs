@@ -7,6 +7,8 @@
 //! It shows how the datacenters find each other, how messages find actors wherever they live, and what happens when a leader, a
 //! whole datacenter, or the control plane goes away. It ends with an error if anything that it promises does not happen.
 //!
+//! With `-- --dashboard` it prints the address of a page that shows it all, and goes on until ctrl-c when its story is over.
+//!
 //! The same with a process per node, on a store that you run already:
 //!
 //! ```text
@@ -32,6 +34,7 @@ mod backend;
 mod composed;
 mod container;
 mod cut;
+mod dashboard;
 mod node;
 mod orders;
 mod plane;
@@ -49,6 +52,7 @@ use std::process::ExitCode;
 use archipelago::prelude::*;
 
 use backend::Backend;
+use dashboard::Dashboard;
 use stage::Stage;
 use view::View;
 
@@ -62,8 +66,10 @@ async fn main() -> ExitCode {
     }
     // Only here: what the nodes of others log while their registry is away is expected.
     tracing_subscriber::fmt().with_max_level(tracing::Level::ERROR).with_writer(std::io::stderr).init();
-    match Backend::asked_for(&arguments) {
-        Ok(backend) => tell(backend).await,
+    let wanted =
+        Backend::asked_for(&arguments).and_then(|backend| Ok((backend, Dashboard::asked_for(&arguments)?)));
+    match wanted {
+        Ok((backend, dashboard)) => tell(backend, dashboard).await,
         Err(message) => {
             eprintln!("{message}");
             ExitCode::from(2)
@@ -72,10 +78,10 @@ async fn main() -> ExitCode {
 }
 
 /// Tells the whole story.
-async fn tell(backend: Backend) -> ExitCode {
+async fn tell(backend: Backend, dashboard: Option<Dashboard>) -> ExitCode {
     let mut view = View::new(backend.chapters());
     let told: Result<_, BoxError> = async {
-        let mut stage = Stage::set(&mut view, backend).await?;
+        let mut stage = Stage::set(&mut view, backend, dashboard).await?;
         stage.play().await;
         Ok(stage.tally)
     }

@@ -11,6 +11,7 @@ use archipelago::prelude::*;
 use crate::backend::{Backend, Outside, PREFIX};
 use crate::composed::{Cable, Containers};
 use crate::container::reach;
+use crate::dashboard::Dashboard;
 use crate::node::{Settings, builder, settings};
 use crate::plane::Switched;
 use crate::process::NodeProcess;
@@ -32,6 +33,7 @@ pub(crate) struct Stage<'a> {
     /// How long anything may take.
     pub(crate) patience: Duration,
     certificates: PathBuf,
+    dashboard: Option<Dashboard>,
 }
 
 /// The way to the control plane.
@@ -48,49 +50,37 @@ pub(crate) enum Registry {
 
 impl<'a> Stage<'a> {
     /// Starts all nodes.
-    pub(crate) async fn set(view: &'a mut View, backend: Backend) -> Result<Self, BoxError> {
+    pub(crate) async fn set(
+        view: &'a mut View,
+        backend: Backend,
+        dashboard: Option<Dashboard>,
+    ) -> Result<Self, BoxError> {
         let certificates = backend.certificates();
         std::fs::create_dir_all(&certificates)?;
         let registry = Registry::of(&backend)?;
-        match &backend {
-            Backend::Embedded => println!("archipelago: three datacenters of two nodes each, in one process"),
-            Backend::Outside(outside) => {
-                println!("archipelago: three datacenters of two nodes each, a process per node");
-                println!("directories and registry are in {} at {},", outside.kind.name(), outside.endpoint);
-                println!("where all names begin with {PREFIX}; what is there stays for the next run");
-            }
-            Backend::Containers(_) => {
-                println!("archipelago: three datacenters of two nodes each, a container per node");
-                println!(
-                    "each datacenter has a network and a NATS server of its own; another network leads from each to"
-                );
-                println!(
-                    "each and to the registry. What begins with \"do\" is for you: nothing in here can pull a cable"
-                );
-            }
-        }
-        println!(
-            "leases of 6 s and heartbeats every 2 s (by default they are 30 s and 10 s), sessions of 3 s,"
-        );
-        println!("QUIC with certificates made just now");
+        introduce(&backend);
         view.chapter("three datacenters register");
         let run = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let mut towns = Vec::new();
         for (name, tier) in [("north", "silver"), ("south", "silver"), ("west", "gold")] {
             view.line(&format!("{name} starts two nodes"));
-            let found = Founding { name, tier, certificates: &certificates, registry: &registry, run };
+            let found =
+                Founding { name, tier, certificates: &certificates, registry: &registry, run, dashboard };
             towns.push(match &backend {
                 Backend::Embedded => found.threads().await?,
                 Backend::Outside(outside) => found.processes(outside).await?,
                 Backend::Containers(containers) => found.containers(containers).await?,
             });
+            if let Some(dashboard) = dashboard.filter(|_| towns.len() == 1) {
+                view.line(&format!("the dashboard is at {}", dashboard.url()));
+            }
         }
         let (cables, patience) = match &backend {
             Backend::Containers(containers) => (containers.cables(&["west-1", "west-2"]), PERSONS_PATIENCE),
             _ => (Vec::new(), PATIENCE),
         };
         let (tally, excused) = (Tally::default(), Vec::new());
-        Ok(Self { view, tally, registry, towns, cables, excused, patience, certificates })
+        Ok(Self { view, tally, registry, towns, cables, excused, patience, certificates, dashboard })
     }
 
     /// All chapters.
@@ -105,6 +95,9 @@ impl<'a> Stage<'a> {
         self.lose_a_datacenter().await;
         self.lose_the_control_plane().await;
         self.drain().await;
+        if let Some(dashboard) = self.dashboard {
+            dashboard.stay(self.view, &self.nodes().collect::<Vec<_>>()).await;
+        }
         for running in std::mem::take(&mut self.towns).into_iter().flat_map(|town| town.nodes) {
             let stopped = running.stop().await;
             self.view.promise(stopped.is_ok(), "a node that is left stops in good order");
@@ -202,6 +195,29 @@ impl Registry {
     }
 }
 
+/// Says what is about to be seen.
+fn introduce(backend: &Backend) {
+    match backend {
+        Backend::Embedded => println!("archipelago: three datacenters of two nodes each, in one process"),
+        Backend::Outside(outside) => {
+            println!("archipelago: three datacenters of two nodes each, a process per node");
+            println!("directories and registry are in {} at {},", outside.kind.name(), outside.endpoint);
+            println!("where all names begin with {PREFIX}; what is there stays for the next run");
+        }
+        Backend::Containers(_) => {
+            println!("archipelago: three datacenters of two nodes each, a container per node");
+            println!(
+                "each datacenter has a network and a NATS server of its own; another network leads from each to"
+            );
+            println!(
+                "each and to the registry. What begins with \"do\" is for you: nothing in here can pull a cable"
+            );
+        }
+    }
+    println!("leases of 6 s and heartbeats every 2 s (by default they are 30 s and 10 s), sessions of 3 s,");
+    println!("QUIC with certificates made just now");
+}
+
 /// A datacenter that is about to be.
 struct Founding<'a> {
     name: &'static str,
@@ -209,6 +225,7 @@ struct Founding<'a> {
     certificates: &'a Path,
     registry: &'a Registry,
     run: u64,
+    dashboard: Option<Dashboard>,
 }
 
 impl Founding<'_> {
@@ -217,7 +234,7 @@ impl Founding<'_> {
         let Registry::Ours(plane) = self.registry else { return Err("the registry is elsewhere".into()) };
         let (store, mut nodes) = (Arc::new(EmbeddedStore::default()), Vec::new());
         for node in self.names() {
-            let settings = settings(self.name, self.tier, &node, self.certificates);
+            let settings = self.settings(&node);
             let (plane, store) = (Arc::clone(plane) as Arc<dyn ControlPlane>, Arc::clone(&store));
             let build = move || {
                 let builder = builder(&settings).set("control_plane.kind", "embedded");
@@ -255,7 +272,7 @@ impl Founding<'_> {
     async fn each(&self, start: impl Fn(&str, Settings) -> Result<Body, BoxError>) -> Result<Town, BoxError> {
         let mut nodes = Vec::new();
         for node in self.names() {
-            let settings = settings(self.name, self.tier, &node, self.certificates);
+            let settings = self.settings(&node);
             let body = start(&node, settings).map_err(|error| format!("{node} does not start: {error}"))?;
             nodes.push(self.settled(Running { name: node, body, run: self.run }).await);
         }
@@ -269,6 +286,11 @@ impl Founding<'_> {
             actix::clock::sleep(Duration::from_millis(20)).await;
         }
         running
+    }
+
+    fn settings(&self, node: &str) -> Settings {
+        let of_dashboard = self.dashboard.map(|dashboard| dashboard.settings(node)).unwrap_or_default();
+        [settings(self.name, self.tier, node, self.certificates), of_dashboard].concat()
     }
 
     fn names(&self) -> [String; 2] {

@@ -83,12 +83,11 @@ pub(crate) fn can_compile() -> bool {
 const STUB: &str = "backends/foundationdb/tests/stub/fdb_c.c";
 
 /// Those of every build, and the client.
-pub(crate) const FEATURES: &str = "--features=archipelago/prometheus,archipelago/etcd,archipelago/nats,\
+pub(crate) const FEATURES: &str = "--features=archipelago/dashboard,archipelago/prometheus,archipelago/etcd,archipelago/nats,\
     archipelago/foundationdb,archipelago-bench-backends/foundationdb-client";
 
 /// Not the facade's: it would be built for nothing.
-const CLIENT: &str =
-    "--features=archipelago/prometheus,archipelago/etcd,archipelago/nats,archipelago-foundationdb/client";
+const CLIENT: &str = "--features=archipelago/dashboard,archipelago/prometheus,archipelago/etcd,archipelago/nats,archipelago-foundationdb/client";
 
 const ON_STUB: [&str; 5] = ["test", "--workspace", CLIENT, "--test=linked", "--quiet"];
 

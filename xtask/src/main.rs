@@ -82,5 +82,5 @@ cargo xtask sim [--from S] --seeds N     runs the simulator; all arguments go to
 cargo xtask cost                         what membership costs: the tables of docs/membership.md
 cargo xtask help
 
-ARCHIPELAGO_TEST_REQUIRE=etcd,nats       servers without which `test` fails instead of saying what is missing
+ARCHIPELAGO_TEST_REQUIRE=etcd,chromium   servers and a browser without which `test` fails instead of saying what is missing
 ARCHIPELAGO_TEST_FDB=CLUSTER_FILE        the step `foundationdb` runs on this database, not on a stub";

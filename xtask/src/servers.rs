@@ -113,6 +113,9 @@ const ROOM: u64 = 4 << 30;
 
 const REQUIRE: &str = "ARCHIPELAGO_TEST_REQUIRE";
 
+/// What tests look for by themselves, and nothing here prepares: they fail if it is required and not there.
+const OTHERS: [&str; 1] = ["chromium"];
+
 /// A Python environment of our own, so that nothing is installed anywhere else.
 struct Venv {
     directory: PathBuf,
@@ -203,7 +206,8 @@ pub(crate) fn run_quietly(command: &mut Command, shown: &str) -> Result<(), Stri
 fn required(text: &str) -> Result<Vec<&'static str>, String> {
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     let newest = SERVERS.iter().map(|server| server.name);
-    let all: Vec<&'static str> = newest.chain(debian::OLDER.iter().map(|older| older.name)).collect();
+    let older = debian::OLDER.iter().map(|older| older.name);
+    let all: Vec<&'static str> = newest.chain(older).chain(OTHERS).collect();
     let known = |name: &str| all.iter().copied().find(|known| *known == name);
     names
         .map(|name| known(name).ok_or(format!("{REQUIRE} names {name:?}; known are {}", all.join(", "))))
@@ -246,7 +250,7 @@ mod tests {
         let script = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../.ci/run")).unwrap();
         let (_, names) = script.split_once("ARCHIPELAGO_TEST_REQUIRE:-").unwrap();
         let names = names.split('}').next().unwrap();
-        assert_eq!(required(names), Ok(vec!["etcd", "nats", "etcd34", "nats_old"]));
+        assert_eq!(required(names), Ok(vec!["etcd", "nats", "etcd34", "nats_old", "chromium"]));
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::workspace::Workspace;
 pub(crate) const MUTANTS: [&str; 5] = [
     "test",
     "--workspace",
-    "--features=archipelago/prometheus,archipelago/etcd,archipelago/nats,archipelago-sim/mutants",
+    "--features=archipelago/dashboard,archipelago/prometheus,archipelago/etcd,archipelago/nats,archipelago-sim/mutants",
     "--test",
     "mutants",
 ];
@@ -33,7 +33,8 @@ pub(crate) const MUTANTS: [&str; 5] = [
 ///
 /// Every step builds the whole workspace with them, and chooses by target what it wants: cargo unites the features of what is
 /// selected, so with `--package` the same crates would be built again for every step.
-pub(crate) const FEATURES: &str = "--features=archipelago/prometheus,archipelago/etcd,archipelago/nats";
+pub(crate) const FEATURES: &str =
+    "--features=archipelago/dashboard,archipelago/prometheus,archipelago/etcd,archipelago/nats";
 
 /// The targets that are tested as a user has the facade by default: without the backends of [`FEATURES`]. What the compiler
 /// says about mistakes is compared here alone, because it depends on the crates it sees.

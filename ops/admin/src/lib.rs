@@ -12,10 +12,14 @@
 //! ```
 //!
 //! [`serve`] gives it a port of its own. Either way the answers are under `/v1`, described by the OpenAPI document at
-//! `/v1/openapi.json`, with `/livez` and `/readyz` beside them, and with the cargo feature `prometheus` `/metrics`. Whatever a GET shows is a copy that costs little and is bounded.
+//! `/v1/openapi.json`, with `/livez` and `/readyz` beside them, and with the cargo feature `prometheus` `/metrics`. Whatever a GET shows
+//! is a copy that costs little and is bounded.
 //! A POST changes something: it needs the token of [`AdminSettings`], and without one nothing can be changed.
 //!
-//! Invariant: no request waits for an actor but the one that asks it, which has a deadline; and what one request may cost does not depend on how many actors there are.
+//! With the cargo feature `dashboard` the service has a page for people, too, at `/dashboard`.
+//!
+//! Invariant: no request waits for an actor but the one that asks it, which has a deadline; and what one request may cost does not
+//! depend on how many actors there are.
 
 mod actors;
 mod acts;
@@ -30,6 +34,8 @@ mod kinds;
 mod messages;
 mod node;
 mod openapi;
+#[cfg(feature = "dashboard")]
+mod page;
 mod peers;
 #[cfg(feature = "prometheus")]
 mod prometheus;

@@ -24,8 +24,8 @@ pub(crate) struct Admin {
 }
 
 /// The admin API of one node, to be given to [`App::service`](actix_web::App::service): `/v1/..`, `/livez`, `/readyz` and, with
-/// the cargo feature `prometheus`, `/metrics`. A scope
-/// around it puts all of them under a path of your own.
+/// the cargo features `prometheus` and `dashboard`, `/metrics` and the page at `/dashboard`. A scope around it puts all of them under
+/// a path of your own.
 pub struct AdminService {
     node: Node,
 }
@@ -60,6 +60,8 @@ impl HttpServiceFactory for AdminService {
             .register(config);
         web::resource("/livez").route(web::get().to(health::live)).register(config);
         web::resource("/readyz").app_data(admin).route(web::get().to(health::ready)).register(config);
+        #[cfg(feature = "dashboard")]
+        crate::page::register(config);
     }
 }
 
