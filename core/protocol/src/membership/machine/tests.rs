@@ -356,14 +356,15 @@ fn judging_node_three(seen_meanwhile: Option<u64>) -> Vec<MembershipAction> {
     let mut machine = started(1);
     machine.handle(Millis(0), MembershipEvent::Announced(info(3)));
     machine.handle(Millis(0), MembershipEvent::Unreachable(BTreeSet::from([node(3)])));
-    for second in 1..20 {
+    for second in 1..25 {
         machine.handle(Millis(second * 1_000), MembershipEvent::Wake { random: second });
     }
-    // The first listing has not ended, so nothing follows from this before the next wake.
+    // It let itself in when its patience ended, after five seconds, so the split is five seconds younger. The first listing has
+    // not ended, so nothing follows from this before the next wake.
     if let Some(id) = seen_meanwhile {
-        machine.handle(Millis(19_500), MembershipEvent::Listed(info(id)));
+        machine.handle(Millis(24_500), MembershipEvent::Listed(info(id)));
     }
-    machine.handle(Millis(20_000), MembershipEvent::Wake { random: 20 })
+    machine.handle(Millis(25_000), MembershipEvent::Wake { random: 25 })
 }
 
 #[test]
