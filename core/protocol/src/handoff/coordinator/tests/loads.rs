@@ -82,7 +82,8 @@ fn between_two_measurements_no_more_moves_than_balances() {
 
 #[test]
 fn the_orphans_of_a_dead_node_are_spread() {
-    let mut world = World::new(3, (0..30).map(|number| (1 + number % 3, 100)));
+    let mut world =
+        World::new(3, (0..30).map(|number| (1 + number % 3, if number % 3 == 0 { 90 } else { 100 })));
     let dead = NodeId::new(9);
     let mut placed = BTreeMap::<NodeId, usize>::new();
     for shard in 100..130 {
@@ -94,7 +95,8 @@ fn the_orphans_of_a_dead_node_are_spread() {
             }
         }
     }
-    assert_eq!(placed.into_values().collect::<Vec<_>>(), [10, 10, 10]);
+    // The first has the least to do, but not by 30 shards.
+    assert_eq!(placed.into_values().collect::<Vec<_>>(), [11, 10, 9]);
 }
 
 proptest! {
