@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{Counter, Tick};
-use archipelago::prelude::*;
 use archipelago_protocol::identity::{Kind, NodeId, OwnedKey};
 use archipelago_protocol::placement::Local;
 use archipelago_protocol::time::Millis;
