@@ -1,4 +1,4 @@
-//! The promises a run is judged by: how often each was looked at, and the first that was broken.
+//! The promises a run is judged by: how often each was looked at, and which were broken, the first of each.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -66,6 +66,8 @@ pub enum Invariant {
     MigratedStateIsComplete,
     /// An actor whose datacenter is settled beforehand comes to life there and nowhere else.
     LivesWhereItBelongs,
+    /// In a run in which nothing is wrong, no node loses its session.
+    CalmKeepsSessions,
 }
 
 impl Invariant {
@@ -132,6 +134,7 @@ impl Invariant {
         Self::EndedSessionIsSilent,
         Self::EndedNeverComesBack,
         Self::ViewsConverge,
+        Self::CalmKeepsSessions,
     ];
 
     /// Those that the workload of a cluster looks at whose shards move, besides those of [`CLUSTER`](Self::CLUSTER).
@@ -191,6 +194,7 @@ impl Invariant {
             Self::NoMessageLostWithoutFault => "no_message_lost_without_fault",
             Self::MigratedStateIsComplete => "migrated_state_is_complete",
             Self::LivesWhereItBelongs => "lives_where_it_belongs",
+            Self::CalmKeepsSessions => "calm_keeps_sessions",
         }
     }
 }
@@ -227,7 +231,8 @@ pub(crate) struct Judge {
 #[derive(Debug, Default)]
 struct Inner {
     evaluated: BTreeMap<Invariant, u64>,
-    first: Option<Violation>,
+    /// The first time that each promise was broken, in that order.
+    broken: Vec<Violation>,
 }
 
 impl Judge {
@@ -241,21 +246,42 @@ impl Judge {
     ) {
         let mut inner = self.lock();
         *inner.evaluated.entry(invariant).or_default() += 1;
-        if !holds && inner.first.is_none() {
-            inner.first = Some(Violation { invariant, detail: detail(), at });
+        if !holds && inner.broken.iter().all(|known| known.invariant != invariant) {
+            inner.broken.push(Violation { invariant, detail: detail(), at });
         }
     }
 
     pub(crate) fn violated(&self) -> bool {
-        self.lock().first.is_some()
+        !self.lock().broken.is_empty()
     }
 
-    pub(crate) fn verdict(&self) -> (BTreeMap<Invariant, u64>, Option<Violation>) {
+    /// How often each promise was looked at, and how those were broken that were, the first one first.
+    pub(crate) fn verdict(&self) -> (BTreeMap<Invariant, u64>, Vec<Violation>) {
         let inner = self.lock();
-        (inner.evaluated.clone(), inner.first.clone())
+        (inner.evaluated.clone(), inner.broken.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_that_is_broken_after_another_is_known_as_well() {
+        let (judge, at) = (Judge::default(), Duration::ZERO);
+        let broken = |invariant, how: &str| judge.check(invariant, false, at, || how.to_owned());
+        assert!(!judge.violated());
+        broken(Invariant::FifoPerSender, "one");
+        broken(Invariant::FifoPerSender, "two");
+        broken(Invariant::HandoffKeepsOrder, "three");
+        judge.check(Invariant::ShardHasOneOwner, true, at, String::new);
+        let (evaluated, found) = judge.verdict();
+        let found: Vec<_> = found.iter().map(|one| (one.invariant, one.detail.as_str())).collect();
+        assert_eq!(found, [(Invariant::FifoPerSender, "one"), (Invariant::HandoffKeepsOrder, "three")]);
+        assert_eq!(evaluated[&Invariant::FifoPerSender], 2);
     }
 }

@@ -150,7 +150,7 @@ pub const REMOTE_POINTS: [&str; 17] = [
 ];
 
 /// Every place that a sweep of a cluster must have reached.
-pub const CLUSTER_POINTS: [&str; 26] = [
+pub const CLUSTER_POINTS: [&str; 29] = [
     "activation held up",
     "answer to a beat lost",
     "answer to a claim lost",
@@ -158,11 +158,13 @@ pub const CLUSTER_POINTS: [&str; 26] = [
     "coordinator crashed",
     "coordinator ordered a move",
     "dials failed under load",
+    "group split off under load",
     "late write applied to a cluster",
     "live lease lost by the store",
     "known place followed to its change",
     "known place given up",
     "message returned by a leaving node",
+    "node isolated under load",
     "node killed as it left",
     "node killed at its start",
     "node left under load",
@@ -171,6 +173,7 @@ pub const CLUSTER_POINTS: [&str; 26] = [
     "race for a shard lost",
     "session ended by a monitor",
     "session lost under load",
+    "session revoked",
     "shard placed by request of another node",
     "shard taken over after a crash",
     "single actor given up",

@@ -1,6 +1,15 @@
 //! The invariants can fail: each deliberate bug of the runtime, of the directory and of the network is found by a small sweep.
 #![cfg(feature = "mutants")]
 
+/// The storms of ranges, which others look at without bugs.
+#[path = "simulated/ranges/pages.rs"]
+#[allow(dead_code, clippy::unwrap_used, reason = "the tests without bugs use more of it")]
+mod pages;
+#[path = "simulated/ranges/tempest.rs"]
+#[allow(dead_code, clippy::unwrap_used, reason = "the tests without bugs use more of it")]
+mod tempest;
+
+use std::panic::catch_unwind;
 use std::time::Duration;
 
 use archipelago_directory::{Mutant as DirectoryMutant, set_mutant as set_directory_mutant};
@@ -124,6 +133,17 @@ fn is_found_in_the_directory(mutant: DirectoryMutant, expected: &[Invariant]) {
     assert!(expected.contains(&violation.invariant), "{mutant:?} showed as something else: {violation}");
 }
 
+/// The same, and in some seed this very promise must be broken, if not as the first one.
+fn breaks_by_moves(mutant: Mutant, promise: Invariant) {
+    set_mutant(Some(mutant));
+    let found = (1..=CLUSTER_SEEDS)
+        .find_map(|seed| run_handoff_seed(seed, LENGTH).broken(promise).map(|how| (seed, how.clone())));
+    set_mutant(None);
+    let (seed, violation) =
+        found.unwrap_or_else(|| panic!("{mutant:?} never broke {promise} in {CLUSTER_SEEDS} seeds"));
+    eprintln!("{mutant:?} found by seed {seed}: {violation}");
+}
+
 fn first_violation(run: fn(u64, Duration) -> Outcome) -> Option<(u64, Violation)> {
     (1..=CLUSTER_SEEDS).find_map(|seed| run(seed, LENGTH).violation.map(|violation| (seed, violation)))
 }
@@ -187,6 +207,16 @@ fn a_sender_that_waits_for_no_settling_is_found() {
         Invariant::CatalogIsConsistent,
     ];
     is_found_by_moves(Mutant::SwitchAtOnce, &found);
+}
+
+#[test]
+fn messages_overtaken_in_a_move_break_the_promise_of_order_by_name() {
+    breaks_by_moves(Mutant::SwitchAtOnce, Invariant::HandoffKeepsOrder);
+}
+
+#[test]
+fn an_old_owner_that_goes_on_breaks_the_promise_of_one_owner_by_name() {
+    breaks_by_moves(Mutant::ReleaseBeforeQuiet, Invariant::ShardHasOneOwner);
 }
 
 #[test]
@@ -288,6 +318,34 @@ fn a_node_that_leaves_without_a_word_is_found() {
     is_found_in_a_cluster(Mutant::LeaveAtOnce, &[Invariant::NoAcceptedMessageLost]);
 }
 
+/// Some storm makes two of one actor, or leaves what nobody can serve.
+fn is_found_in_a_storm(mutant: Mutant) {
+    set_mutant(Some(mutant));
+    let found = (1..=STORMS).find_map(|seed| {
+        let hit = catch_unwind(|| pages::one_at_a_time(&tempest::storm(seed).0)).err()?;
+        Some((seed, hit.downcast_ref::<String>().cloned().unwrap_or_default()))
+    });
+    set_mutant(None);
+    let (seed, how) = found.unwrap_or_else(|| panic!("{mutant:?} was not found in {STORMS} storms"));
+    eprintln!("{mutant:?} found by seed {seed}: {how}");
+}
+
+#[test]
+fn a_range_that_grants_actors_after_it_was_closed_is_found() {
+    is_found_in_a_storm(Mutant::ClosedRangeGrants);
+}
+
+#[test]
+fn a_range_that_is_claimed_before_its_parents_are_retired_is_found() {
+    is_found_in_a_storm(Mutant::RangeBeforeItsParents);
+}
+
+#[test]
+fn a_range_that_is_given_up_before_its_actors_have_ended_is_found() {
+    is_found_in_a_storm(Mutant::RangeGivenUpFull);
+}
+
+const STORMS: u64 = 100;
 const CLUSTER_SEEDS: u64 = 500;
 const SEEDS: u64 = 60;
 const LENGTH: Duration = Duration::from_secs(60);

@@ -4,7 +4,7 @@
 //! lines it printed to be remembered.
 
 use std::fmt::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::capture::counts_tests;
 use crate::servers;
@@ -13,8 +13,9 @@ use crate::step::{Outcome, Report, Step, run_each};
 use crate::test;
 use crate::workspace::Workspace;
 
-/// The steps, none longer than it must be: what has run stands in the page, whenever the rest is cut short.
-fn steps(options: Options) -> Vec<Step> {
+/// The steps, none longer than it must be: what has run stands in the page, whenever the rest is cut short. The large models
+/// come last: each of them may take as long as everything else.
+fn steps(options: Options, models: &[String]) -> Vec<Step> {
     let mut steps = vec![
         Step::new("prepare servers", servers::prepare),
         Step::vital("build", |w| w.cargo(&["test", "--workspace", test::FEATURES, "--no-run", "--quiet"])),
@@ -26,7 +27,6 @@ fn steps(options: Options) -> Vec<Step> {
     steps.push(Step::new("mutants", |w| {
         w.cargo_keeping(&[&test::MUTANTS[..], &TALKING].concat(), is_finding)
     }));
-    steps.push(Step::new("large models", |w| w.cargo_keeping(&LARGE_MODELS, is_figure_or_result)));
     steps.push(Step::new("pages of a million actors", |w| w.cargo(&MILLION)));
     steps.extend(
         FAULTS.map(|fault| Step::new(format!("faults: {fault}"), move |w| faults(w, fault, options.repeat))),
@@ -34,11 +34,38 @@ fn steps(options: Options) -> Vec<Step> {
     steps.extend(
         (1..=options.repeat).map(|round| Step::new(format!("tests, round {round}"), |w| test::tests(w))),
     );
+    steps.extend(models.iter().cloned().map(|model| {
+        Step::new(format!("large model: {model}"), move |w| {
+            let words = [&MODELS[..], &["--", "--ignored", "--nocapture", "--exact", &model]].concat();
+            w.cargo_keeping_within(&words, MODEL_LIMIT, is_figure_or_result)
+        })
+    }));
     steps
 }
 
-/// The models that are too large for every change; each prints its size.
-const LARGE_MODELS: [&str; 6] = ["test", "--package", "archipelago-models", "--", "--ignored", "--nocapture"];
+/// The models that are too large for every change, by the names of their tests; each prints its size.
+fn large_models(workspace: &Workspace) -> Result<Vec<String>, String> {
+    let words = [&MODELS[..], &["--quiet", "--", "--ignored", "--list", "--format", "terse"]].concat();
+    let output = workspace.cargo_command(&words).output();
+    let output = output.map_err(|error| format!("cannot run cargo: {error}"))?;
+    if !output.status.success() {
+        return Err(format!(
+            "the large models cannot be listed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        ));
+    }
+    Ok(named_tests(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// The tests of a listing.
+fn named_tests(listing: &str) -> Vec<String> {
+    listing.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
+}
+
+const MODELS: [&str; 3] = ["test", "--package", "archipelago-models"];
+
+/// How long one model may take. One that has not seen its whole space by then counts as failed.
+const MODEL_LIMIT: Duration = Duration::from_secs(30 * 60);
 
 /// The bar of the admin API's listings.
 const MILLION: [&str; 4] = ["test", "--package=archipelago-admin", "--", "--ignored"];
@@ -73,7 +100,8 @@ pub(crate) fn run(mut workspace: Workspace, arguments: &[String]) -> Result<bool
     let options = Options::parse(arguments)?;
     let about = About { commit: commit(&workspace), date: date(SystemTime::now()), options };
     let path = workspace.root().join("docs/soak.md");
-    let steps = steps(options);
+    let models = large_models(&workspace)?;
+    let steps = steps(options, &models);
     let names: Vec<&str> = steps.iter().map(Step::name).collect();
     let mut written = Ok(());
     let report = run_each(&steps, &mut workspace, |report| {
@@ -178,8 +206,6 @@ fn civil(mut days: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::step::Entry;
 
@@ -221,18 +247,16 @@ mod tests {
 
     #[test]
     fn soak_holds_every_workload_every_fault_and_every_round() {
-        let steps = steps(Options { seeds: 1, repeat: 2 });
+        let models =
+            named_tests("handoff::tests::pause: test\nregistry::tests::three_nodes_hold: test\n\n2 tests\n");
+        let steps = steps(Options { seeds: 1, repeat: 2 }, &models);
         let names: Vec<&str> = steps.iter().map(Step::name).collect();
-        for name in [
-            "simulation: handoff",
-            "mutants",
-            "large models",
-            "faults: clocks",
-            "faults: in_turn",
-            "tests, round 2",
-        ] {
+        for name in ["simulation: handoff", "mutants", "faults: clocks", "faults: in_turn", "tests, round 2"]
+        {
             assert!(names.contains(&name), "{name}: {names:?}");
         }
+        let last = ["large model: handoff::tests::pause", "large model: registry::tests::three_nodes_hold"];
+        assert!(names.ends_with(&last), "each on its own, and after all others: {names:?}");
     }
 
     #[test]

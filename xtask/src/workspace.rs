@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use crate::capture::{Captured, capture};
 use crate::step::Outcome;
@@ -101,6 +102,28 @@ impl Workspace {
         }
     }
 
+    /// The same, for at most so long: then cargo and all that it has started are killed.
+    pub(crate) fn cargo_keeping_within(
+        &self,
+        words: &[&str],
+        limit: Duration,
+        keep: fn(&str) -> bool,
+    ) -> Outcome {
+        let cargo = self.cargo_command(words);
+        let mut command = self.command("timeout");
+        command.args(["--kill-after=10", &limit.as_secs().to_string()]).arg(cargo.get_program()).args(words);
+        match capture(&mut command, keep) {
+            Ok(Captured { status, lines }) if status.success() => Outcome::Ok(lines),
+            Ok(Captured { status, lines }) if status.code() == Some(OUT_OF_TIME) => {
+                Outcome::Failed(format!("no end within {} s", limit.as_secs()), lines)
+            }
+            Ok(Captured { status, lines }) => {
+                Outcome::Failed(format!("cargo {}: {status}", words.join(" ")), lines)
+            }
+            Err(message) => Outcome::failed(message),
+        }
+    }
+
     /// What a program prints; none if it cannot be run or fails.
     pub(crate) fn ask(&self, program: impl AsRef<std::ffi::OsStr>, words: &[&str]) -> Option<String> {
         let output = self.command(program).args(words).output().ok()?;
@@ -133,3 +156,6 @@ fn judge(command: &mut Command, words: &[&str]) -> Outcome {
         Err(error) => Outcome::failed(format!("cannot run cargo: {error}")),
     }
 }
+
+/// How `timeout` says that it had to end its program.
+const OUT_OF_TIME: i32 = 124;

@@ -8,6 +8,8 @@
 #[non_exhaustive]
 #[cfg_attr(not(feature = "mutants"), expect(unreachable_pub, reason = "exported with the feature only"))]
 pub enum Mutant {
+    /// Actors begin in a range that this node is about to give up.
+    ClosedRangeGrants,
     /// The session's deadlines are counted from the answer to a beat, and not from its sending.
     #[cfg_attr(not(feature = "mutants"), expect(dead_code, reason = "a build without them cannot count so"))]
     DeadlineFromReceipt,
@@ -37,6 +39,10 @@ pub enum Mutant {
     ParcelBeforeQuiet,
     /// A shard moves before its state is acknowledged.
     ParcelNoAck,
+    /// A range that came out of another is claimed before that one has been given up.
+    RangeBeforeItsParents,
+    /// A range is given up before its actors have ended.
+    RangeGivenUpFull,
     /// A node serves what another one has got before it.
     RaceLostServesAnyway,
     /// A shard goes to its new owner before its actors have ended.

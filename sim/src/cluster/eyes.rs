@@ -19,12 +19,14 @@ use crate::world::World;
 pub(crate) fn meet(world: &World, truth: &Arc<Truth>, index: usize, node: &Node) {
     let Some(env) = world.env(index) else { return };
     truth.ledger().life(&Home { index, env }, node.id());
-    let mut events = node.events().subscribe();
+    let (mut events, truth) = (node.events().subscribe(), Arc::clone(truth));
     world.spawn(async move {
         let mut suspected = BTreeSet::new();
         while let Some(notice) = events.next().await {
-            if let Notice::Event(Event::Membership(event)) = notice {
-                note_suspects(&mut suspected, &event);
+            match notice {
+                Notice::Event(Event::Membership(event)) => note_suspects(&mut suspected, &event),
+                Notice::Event(Event::SessionLost { .. }) => truth.check_session(index, false),
+                _ => {}
             }
         }
     });
@@ -50,6 +52,9 @@ pub(crate) async fn watch(nodes: usize, world: World, truth: Arc<Truth>) {
         truth.ledger().check(Invariant::EndedNeverComesBack, revived.is_none(), || {
             format!("the session of {revived:?} was written to after its end")
         });
+        if world.beats().revoked() > 0 {
+            sometimes!("session revoked");
+        }
         if world.beats().ended_by_others() > 0 {
             sometimes!("session ended by a monitor");
         }

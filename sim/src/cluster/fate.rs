@@ -33,6 +33,8 @@ enum Blow {
     Pause,
     Partition,
     OneWay,
+    Isolate,
+    Split,
     Reset,
     Store,
     Move,
@@ -70,6 +72,16 @@ impl Fate {
                 let length = self.hand.spell(self.plan.silence, 400, 9_000);
                 self.hand.for_a_while(a, b, length, 500).await;
             }
+            Blow::Isolate => {
+                sometimes!("node isolated under load");
+                self.set_apart(&[a]).await;
+            }
+            Blow::Split => {
+                sometimes!("group split off under load");
+                let others = (0..self.plan.nodes).filter(|node| *node != a && *node != b);
+                let side: Vec<usize> = others.filter(|_| self.hand.rng.chance(400)).chain([a]).collect();
+                self.set_apart(&side).await;
+            }
             Blow::Reset => self.hand.world.reset_connections(a),
             Blow::Store if self.hand.rng.chance(300) => self.slow_and_then_no_store().await,
             Blow::Store => {
@@ -90,6 +102,25 @@ impl Fate {
             Blow::KillInBetween => self.kill_at_its_start(a).await,
             Blow::Rate => self.bend_clock(a),
             Blow::Expiry => self.expire(a).await,
+        }
+    }
+
+    /// Nothing passes between these nodes and all others; the store is there for both sides. Mostly for long enough that they
+    /// decide which side goes on.
+    async fn set_apart(&mut self, side: &[usize]) {
+        let others = |a: usize| (0..self.plan.nodes).filter(|b| !side.contains(b)).map(move |b| (a, b));
+        let ways: Vec<(usize, usize)> = side.iter().flat_map(|a| others(*a)).collect();
+        ways.iter().for_each(|(a, b)| self.hand.cut(*a, *b, true));
+        let length = self.hand.spell(self.plan.silence, 200, 14_000);
+        let world = self.hand.world.clone();
+        let heal = async move {
+            TrueClock::sleep(length).await;
+            ways.iter().for_each(|(a, b)| world.heal(*a, *b));
+        };
+        if self.hand.rng.chance(300) {
+            self.hand.world.spawn(heal);
+        } else {
+            heal.await;
         }
     }
 
@@ -154,6 +185,8 @@ impl Fate {
             (plan.pauses, Blow::Pause),
             (plan.partitions, Blow::Partition),
             (plan.one_way, Blow::OneWay),
+            (plan.isolates, Blow::Isolate),
+            (plan.splits, Blow::Split),
             (plan.resets, Blow::Reset),
             (plan.store_faults, Blow::Store),
             (plan.slow_links, Blow::SlowLinks),
@@ -297,7 +330,9 @@ impl Fate {
     async fn mend(&mut self) {
         for index in 0..self.plan.nodes {
             if let Some(node) = self.hand.world.node(index) {
-                if node.serving_for() > Millis::ZERO {
+                let serves = node.serving_for() > Millis::ZERO;
+                self.hand.truth.check_session(index, serves);
+                if serves {
                     continue;
                 }
                 sometimes!("session lost under load");

@@ -53,7 +53,7 @@ fn run_plan(seed: u64, plan: Plan, mut rng: Rng, length: Duration) -> Outcome {
         simulation = simulation.node_in(plan.ppm[index], builder(&plan, index, Arc::clone(&shared)));
     }
     let kept = Duration::from_millis(plan.idle_after);
-    let truth = |world: &World| Truth::new(world, kept);
+    let truth = |world: &World| Truth::new(world, kept, plan.calm);
     run_judged((seed, &plan), simulation, &shared, truth, async |world, truth| {
         script(&plan, world, truth, &mut rng, length).await;
     })

@@ -45,6 +45,9 @@ pub(crate) struct Plan {
     pub(crate) pauses: bool,
     pub(crate) partitions: bool,
     pub(crate) one_way: bool,
+    /// One node, or a group of them, is cut off from all others, but not from the store.
+    pub(crate) isolates: bool,
+    pub(crate) splits: bool,
     pub(crate) resets: bool,
     pub(crate) store_faults: bool,
     /// How many orders to move a shard are given for each other blow; zero in the workload without moves.
@@ -85,6 +88,7 @@ impl Plan {
         let (partitions, one_way, resets) = (fault(400), fault(350), fault(350));
         let (slow_links, kills, dials) = (fault(300), fault(300), fault(300));
         let (kills_in_between, rates, expiries) = (fault(300), fault(300), fault(250));
+        let (isolates, splits) = (fault(250), fault(250));
         let oddities = if fault(400) { 30 } else { 0 };
         let nodes = 3 + rng.index(3);
         let skewed = rng.chance(400);
@@ -109,6 +113,8 @@ impl Plan {
             pauses,
             partitions,
             one_way,
+            isolates,
+            splits,
             resets,
             store_faults,
             moves: 0,

@@ -31,6 +31,8 @@ pub(crate) struct Truth {
     inner: Mutex<Inner>,
     /// For how long a state that goes along waits for its actor.
     kept: Duration,
+    /// Nothing is wrong in this run.
+    calm: bool,
 }
 
 #[derive(Default)]
@@ -83,8 +85,8 @@ impl Ground for Truth {
 }
 
 impl Truth {
-    pub(crate) fn new(world: &World, kept: Duration) -> Self {
-        Self { ledger: Ledger::new(world), inner: Mutex::default(), kept }
+    pub(crate) fn new(world: &World, kept: Duration, calm: bool) -> Self {
+        Self { ledger: Ledger::new(world), inner: Mutex::default(), kept, calm }
     }
 
     // ---- what senders note ----
@@ -269,6 +271,15 @@ impl Truth {
     /// A node is about to crash.
     pub(crate) fn crashes(&self, life: u64) {
         self.lock().crashed.insert(life);
+    }
+
+    /// A node has its session still, or has lost it.
+    pub(crate) fn check_session(&self, index: usize, has_it: bool) {
+        if self.calm {
+            self.ledger.check(Invariant::CalmKeepsSessions, has_it, || {
+                format!("nothing is wrong, but node {index} has lost its session")
+            });
+        }
     }
 
     /// A node is about to leave.

@@ -31,8 +31,17 @@ pub struct Outcome {
     pub reached: BTreeSet<&'static str>,
     /// The first promise that was broken, if one was.
     pub violation: Option<Violation>,
+    /// Those that were broken after it, each once.
+    pub further: Vec<Violation>,
     /// The plan and the last steps before the end, if one was.
     pub tail: Vec<String>,
+}
+
+impl Outcome {
+    /// How a promise was broken, if it was, whichever was broken first.
+    pub fn broken(&self, invariant: Invariant) -> Option<&Violation> {
+        self.violation.iter().chain(&self.further).find(|violation| violation.invariant == invariant)
+    }
 }
 
 /// The truth of a run, once there is one.
@@ -57,15 +66,17 @@ pub(crate) fn run_judged<T: Ground>(
         let truth = Arc::clone(shared.get_or_init(|| Arc::new(truth(&world))));
         script(&world, &truth).await;
         let ledger = truth.ledger();
-        let (evaluated, violation) = ledger.judge().verdict();
+        let (evaluated, mut broken) = ledger.judge().verdict();
+        let further = broken.split_off(broken.len().min(1));
+        let violation = broken.pop();
         let mut tail = Vec::new();
         if violation.is_some() {
             tail.push(format!("{plan:?}"));
             tail.extend(world.trace(|trace| trace.tail()));
         }
-        (world.node_count(), ledger.totals(), evaluated, violation, tail)
+        (world.node_count(), ledger.totals(), evaluated, (violation, further), tail)
     });
-    let (nodes, (sent, handled), evaluated, violation, tail) = run.output;
-    let (hash, simulated) = (run.hash, run.simulated);
-    Outcome { seed, hash, nodes, simulated, sent, handled, evaluated, reached: take_fired(), violation, tail }
+    let (nodes, (sent, handled), evaluated, (violation, further), tail) = run.output;
+    let (hash, simulated, reached) = (run.hash, run.simulated, take_fired());
+    Outcome { seed, hash, nodes, simulated, sent, handled, evaluated, reached, violation, further, tail }
 }

@@ -3,7 +3,7 @@
 //! The node's own machine decides from answers, which may be lost; this sees the store itself. So it knows the
 //! latest time until which a node may have had reason to serve, whatever went wrong on the way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use archipelago_directory::{
@@ -33,6 +33,8 @@ struct Inner {
     applied: BTreeMap<RecordId, Millis>,
     /// The sessions that have ended, and why.
     ended: BTreeMap<NodeId, EndReason>,
+    /// The sessions that somebody has revoked.
+    revoked: BTreeSet<NodeId>,
     /// Sessions that were written to after their end.
     revived: Vec<NodeId>,
     /// Who owns what.
@@ -63,6 +65,11 @@ impl Beats {
         self.lock().ended.values().filter(|why| **why != EndReason::Closed).count()
     }
 
+    /// How many sessions somebody has revoked.
+    pub(crate) fn revoked(&self) -> usize {
+        self.lock().revoked.len()
+    }
+
     /// A session that lived on after its end, if there is one.
     pub(crate) fn revived(&self) -> Option<NodeId> {
         self.lock().revived.first().copied()
@@ -91,6 +98,7 @@ impl Beats {
                 inner.ended.entry(node).or_insert(why);
             }
             _ if over => inner.revived.push(node),
+            Lease::Revoked { .. } => drop(inner.revoked.insert(node)),
             _ => {}
         }
     }

@@ -20,6 +20,7 @@ mod scenarios;
 mod settling;
 mod sharding;
 mod singles;
+mod singletons;
 mod state;
 mod sweep;
 mod tables;

@@ -41,8 +41,11 @@ pub struct Host {
     pub status: MemberStatus,
     /// The version of its software, in numbers, as [`version_of`] reads it.
     pub version: Vec<u64>,
-    /// How many actors are active there, as far as is known.
+    /// How many actors are active there, as far as is known: what the node has measured, and what has come and gone with
+    /// shards since.
     pub load: u64,
+    /// Which of the node's measurements that is: another one has another number.
+    pub measured: u32,
 }
 
 /// Who is there, and who owns what.
@@ -242,7 +245,7 @@ mod tests {
     use super::*;
 
     fn host(status: MemberStatus, version: &str, load: u64) -> Host {
-        Host { status, version: version_of(version), load }
+        Host { status, version: version_of(version), load, measured: 0 }
     }
 
     fn allocations(hosts: &[(u64, Host)], owners: &[u64]) -> Allocations {

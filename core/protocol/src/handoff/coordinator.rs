@@ -10,6 +10,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use self::loads::{Loads, share_of};
 use self::room::Room;
 use super::allocate::{AllocateShards, Allocations, Host, ShardMove, targets};
 use super::limits::pause;
@@ -17,6 +18,7 @@ use crate::identity::{Generation, NodeId};
 use crate::link::Hint;
 use crate::time::Millis;
 
+mod loads;
 mod room;
 
 /// How much a coordinator asks for, and how often.
@@ -64,6 +66,8 @@ pub struct Coordinator {
     limits: CoordinatorLimits,
     hosts: BTreeMap<NodeId, Host>,
     shards: BTreeMap<u32, Shard>,
+    /// What has moved since the hosts were measured.
+    loads: Loads,
     /// When the next round begins; not before the first one is a shard moved.
     round_at: Millis,
     /// How many moves this round may still begin.
@@ -90,6 +94,8 @@ struct Shard {
     /// Who owned it last, if it has no record any more: it may have given it up, or its records were removed after its end.
     left_by: Option<NodeId>,
     state: ShardState,
+    /// How much load counts as going along, while an order is open.
+    share: u64,
     /// How many orders in a row came to nothing.
     failures: u32,
 }
@@ -144,8 +150,8 @@ pub enum CoordinatorEvent {
         shard: u32,
         /// The generation of the order.
         generation: Generation,
-        /// Whether the shard has gone.
-        moved: bool,
+        /// Whose it is now, if it has gone. The record says so as well, and may come later.
+        moved: Option<Hint>,
     },
     /// Somebody wants the shards balanced now, whether or not rounds do it. Orders of an earlier coordinator run out first.
     Rebalance,
@@ -184,8 +190,8 @@ impl Coordinator {
     /// A coordinator that takes office now and knows nothing yet.
     pub fn new(now: Millis, limits: CoordinatorLimits) -> Self {
         let round_at = now + limits.settle_in;
-        let (hosts, shards) = (BTreeMap::new(), BTreeMap::new());
-        Self { limits, hosts, shards, round_at, left: 0, demanded: 0, settled: false }
+        let (hosts, shards, loads) = (BTreeMap::new(), BTreeMap::new(), Loads::default());
+        Self { limits, hosts, shards, loads, round_at, left: 0, demanded: 0, settled: false }
     }
 
     /// Takes one event at time `now` and returns what to do about it, in order.
@@ -205,7 +211,7 @@ impl Coordinator {
             }
             CoordinatorEvent::Wanted(shard) => self.place(now, shard, strategy, &mut out),
             CoordinatorEvent::Done { shard, generation, moved } => {
-                self.on_done(now, shard, generation, moved);
+                self.on_done(now, (shard, generation), moved, strategy, &mut out);
                 self.rebalance(now, strategy, &mut out);
             }
             CoordinatorEvent::Rebalance => {
@@ -238,6 +244,7 @@ impl Coordinator {
         strategy: &dyn AllocateShards,
         out: &mut Vec<CoordinatorAction>,
     ) {
+        self.loads.measured(&self.hosts, &hosts);
         self.hosts = hosts;
         if targets(&self.hosts).is_empty() {
             return;
@@ -259,9 +266,14 @@ impl Coordinator {
         strategy: &dyn AllocateShards,
         out: &mut Vec<CoordinatorAction>,
     ) -> bool {
-        let shard = self.shards.entry(number).or_insert(Shard::NEW);
-        let before = *shard;
         let generation = |record: Option<(Hint, bool)>| record.map(|(hint, _)| hint.generation);
+        let before = *self.shards.entry(number).or_insert(Shard::NEW);
+        if record.is_some() && generation(record) < generation(before.record) {
+            // What the owner said was quicker than the watch.
+            return false;
+        }
+        self.note_where_it_went(&before, record);
+        let shard = self.shards.entry(number).or_insert(before);
         if generation(record) > generation(shard.record) {
             shard.state = ShardState::Steady;
             shard.failures = 0;
@@ -279,6 +291,17 @@ impl Coordinator {
         changed
     }
 
+    /// What went along with a shard counts where it is now, until that node is measured anew.
+    fn note_where_it_went(&mut self, before: &Shard, record: Option<(Hint, bool)>) {
+        let (Some((hint, false)), was) = (record, before.owner()) else { return };
+        let was_ordered = matches!(before.state, ShardState::Asked { .. } | ShardState::Placing { .. });
+        if was == Some(hint.owner) || (was.is_none() && !was_ordered) {
+            return;
+        }
+        let share = if was_ordered { before.share } else { share_of(was, &self.allocations()) };
+        self.loads.moved(was, hint.owner, share);
+    }
+
     /// Asks a node to claim a shard that nobody owns. If there is none to ask, nothing is open: the next that comes is asked.
     fn place(
         &mut self,
@@ -294,28 +317,45 @@ impl Coordinator {
             ShardState::Placing { node, .. } => Some(node),
             _ => None,
         };
-        let node = self.next_place(strategy, asked_before);
+        let now_owned = self.allocations();
+        let share = if asked_before.is_some() { shard.share } else { share_of(None, &now_owned) };
+        let node = Self::next_place(&now_owned, strategy, asked_before);
         let placing = |node| ShardState::Placing { node, until: now + self.limits.place };
         let state = node.map_or(ShardState::Steady, placing);
-        self.shards.insert(number, Shard { state, ..shard });
+        self.shards.insert(number, Shard { state, share, ..shard });
         let Some(node) = node else { return };
         let expect = shard.record.map(|(hint, _)| hint.generation);
         out.push(CoordinatorAction::Allocate { shard: number, node, expect });
     }
 
     /// The strategy's choice; if that one was asked in vain, the next target after it.
-    fn next_place(&self, strategy: &dyn AllocateShards, in_vain: Option<NodeId>) -> Option<NodeId> {
-        let allocations = self.allocations();
-        let Some(in_vain) = in_vain else { return strategy.allocate(&allocations) };
+    fn next_place(
+        allocations: &Allocations,
+        strategy: &dyn AllocateShards,
+        in_vain: Option<NodeId>,
+    ) -> Option<NodeId> {
+        let Some(in_vain) = in_vain else { return strategy.allocate(allocations) };
         let targets = allocations.targets();
         targets.iter().find(|node| **node > in_vain).or(targets.first()).copied()
     }
 
-    fn on_done(&mut self, now: Millis, number: u32, generation: Generation, moved: bool) {
-        if let Some(shard) = self.shards.get_mut(&number)
-            && matches!(shard.state, ShardState::Asked { generation: asked, .. } if asked == generation)
-        {
-            shard.end(now, moved, &self.limits);
+    /// What the owner says of a shard that has gone is as good as its record; nobody asks it once more meanwhile.
+    fn on_done(
+        &mut self,
+        now: Millis,
+        (number, generation): (u32, Generation),
+        moved: Option<Hint>,
+        strategy: &dyn AllocateShards,
+        out: &mut Vec<CoordinatorAction>,
+    ) {
+        let Some(shard) = self.shards.get_mut(&number) else { return };
+        let is_known =
+            |hint: &Hint| shard.record.is_some_and(|(known, _)| known.generation >= hint.generation);
+        if let Some(hint) = moved.filter(|hint| !is_known(hint)) {
+            let ended = !self.hosts.contains_key(&hint.owner);
+            self.on_record(now, number, Some((hint, ended)), strategy, out);
+        } else if matches!(shard.state, ShardState::Asked { generation: asked, .. } if asked == generation) {
+            shard.end(now, moved.is_some(), &self.limits);
         }
     }
 
@@ -346,13 +386,15 @@ impl Coordinator {
         // The plan may begin with shards of which no order can be given now.
         let unsteady = self.shards.values().filter(|shard| shard.state != ShardState::Steady).count();
         let most = (self.limits.per_target * room.targets() + unsteady).min(self.shards.len());
-        let plan = strategy.rebalance(&self.allocations(), most);
+        let allocations = self.allocations();
+        let plan = strategy.rebalance(&allocations, most);
         if plan.is_empty() {
             // What was demanded is there; what becomes uneven later is another matter.
             self.demanded = 0;
         }
         for step in plan {
-            if self.allowance() > 0 && room.has_for(&step) && self.order(now, step, out) {
+            let share = share_of(Some(step.from), &allocations);
+            if self.allowance() > 0 && room.has_for(&step) && self.order(now, step, share, out) {
                 room.take(&step);
                 self.count_one();
             }
@@ -374,7 +416,7 @@ impl Coordinator {
     }
 
     /// Asks for a move, if nothing is open about the shard and it still is where the plan takes it to be.
-    fn order(&mut self, now: Millis, step: ShardMove, out: &mut Vec<CoordinatorAction>) -> bool {
+    fn order(&mut self, now: Millis, step: ShardMove, share: u64, out: &mut Vec<CoordinatorAction>) -> bool {
         let ShardMove { shard: number, from, to } = step;
         let Some(shard) = self.shards.get_mut(&number) else { return false };
         let (Some((hint, false)), ShardState::Steady) = (shard.record, shard.state) else { return false };
@@ -383,6 +425,7 @@ impl Coordinator {
         }
         let generation = hint.generation;
         shard.state = ShardState::Asked { generation, to, until: now + self.limits.ask };
+        shard.share = share;
         out.push(CoordinatorAction::HandOff { shard: number, owner: from, generation, to });
         true
     }
@@ -398,7 +441,7 @@ impl Coordinator {
         room
     }
 
-    /// Shards that were ordered to move count where they go.
+    /// Shards that were ordered to move count where they go, and so does the load that goes along.
     fn allocations(&self) -> Allocations {
         let owner = |shard: &Shard| match (shard.state, shard.record) {
             (ShardState::Asked { to, .. }, _) | (ShardState::Placing { node: to, .. }, _) => Some(to),
@@ -407,7 +450,13 @@ impl Coordinator {
         };
         let owners =
             self.shards.iter().filter_map(|(number, shard)| Some((*number, owner(shard)?))).collect();
-        Allocations { hosts: self.hosts.clone(), owners }
+        let open = self.shards.values().filter_map(|shard| match shard.state {
+            ShardState::Asked { to, .. } | ShardState::Placing { node: to, .. } => {
+                Some((shard.owner(), to, shard.share))
+            }
+            ShardState::Steady | ShardState::Backoff { .. } => None,
+        });
+        Allocations { hosts: self.loads.put_right(&self.hosts, open), owners }
     }
 
     fn due(&self) -> Option<Millis> {
@@ -422,10 +471,15 @@ impl Coordinator {
 }
 
 impl Shard {
-    const NEW: Self = Self { record: None, left_by: None, state: ShardState::Steady, failures: 0 };
+    const NEW: Self = Self { record: None, left_by: None, state: ShardState::Steady, share: 0, failures: 0 };
+
+    /// Its owner, unless that one's session has ended.
+    fn owner(&self) -> Option<NodeId> {
+        self.record.filter(|(_, ended)| !ended).map(|(hint, _)| hint.owner)
+    }
 
     fn is_owned(&self) -> bool {
-        self.record.is_some_and(|(_, ended)| !ended)
+        self.owner().is_some()
     }
 
     /// Its owner has ended, with or without its record, and nobody was asked to take it.

@@ -1,7 +1,8 @@
 //! The parcels that came ahead to one node, until the shard comes or does not.
 //!
-//! [`ParcelRoom`] puts the parts of each move together. Nothing is kept that was not announced by an offer which this node
-//! has accepted, and no more bytes than the bound. When a parcel dies, the shard's own machine says.
+//! [`ParcelRoom`] keeps the parts of each move together. Nothing is kept that was not announced by an offer which this node
+//! has accepted, and no more bytes than the bound. When all parts are there, the shell reads them, which takes a while, and
+//! keeps here what they say. When a parcel dies, the shard's own machine says.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -10,6 +11,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 use super::frame::HandoffFrame;
+use super::luggage::CarriedState;
 use crate::identity::NodeId;
 
 /// The parcels of all moves to one node; `S` names a shard.
@@ -26,6 +28,9 @@ struct Coming<S> {
     from: NodeId,
     shard: S,
     parts: Vec<Option<Bytes>>,
+    /// What the parts say, once somebody has read them; then they are not kept any more, but count as before.
+    states: Option<Vec<CarriedState>>,
+    bytes: usize,
 }
 
 /// One part of a parcel.
@@ -75,7 +80,7 @@ impl<S: Copy> ParcelRoom<S> {
     /// An offer was accepted: parcels of this move may come from that node.
     pub fn expect(&mut self, move_id: u64, from: NodeId, shard: S) {
         self.forget(move_id);
-        self.moves.insert(move_id, Coming { from, shard, parts: Vec::new() });
+        self.moves.insert(move_id, Coming { from, shard, parts: Vec::new(), states: None, bytes: 0 });
     }
 
     /// Keeps one part that came from a node.
@@ -87,6 +92,9 @@ impl<S: Copy> ParcelRoom<S> {
         let Part { number, of, bytes } = part;
         let coming = self.moves.get_mut(&move_id).filter(|coming| coming.from == from);
         let coming = coming.ok_or(ParcelRefused::Unannounced)?;
+        if coming.states.is_some() {
+            return Ok(Received::All(coming.shard));
+        }
         let (number, of) = (number as usize, of as usize);
         let known = if coming.parts.is_empty() { of } else { coming.parts.len() };
         if number >= of || of != known || of > HandoffFrame::MAX_PARTS as usize {
@@ -97,6 +105,7 @@ impl<S: Copy> ParcelRoom<S> {
             return Err(ParcelRefused::Full { most: self.most });
         }
         self.bytes = self.bytes - before + bytes.len();
+        coming.bytes = coming.bytes - before + bytes.len();
         if coming.parts.is_empty() {
             coming.parts = vec![None; of];
         }
@@ -105,10 +114,24 @@ impl<S: Copy> ParcelRoom<S> {
         Ok(if all { Received::All(coming.shard) } else { Received::Some })
     }
 
-    /// Everything that came for a move, which is over by that; `None` if something is missing.
-    pub fn take(&mut self, move_id: u64) -> Option<Vec<u8>> {
-        let parts: Option<Vec<Bytes>> = self.forget(move_id)?.parts.into_iter().collect();
-        parts.map(|parts| parts.concat())
+    /// All parts of a move, to be read; `None` if something is missing, or they have been read.
+    pub fn parts(&self, move_id: u64) -> Option<Vec<Bytes>> {
+        let coming = self.moves.get(&move_id).filter(|coming| coming.states.is_none())?;
+        coming.parts.iter().cloned().collect()
+    }
+
+    /// Keeps what the parts of a move say in their place, unless the move is over.
+    pub fn was_read(&mut self, move_id: u64, states: Vec<CarriedState>) {
+        let whole = |coming: &&mut Coming<S>| coming.parts.iter().all(Option::is_some);
+        if let Some(coming) = self.moves.get_mut(&move_id).filter(whole) {
+            coming.parts = Vec::new();
+            coming.states = Some(states);
+        }
+    }
+
+    /// What came for a move, which is over by that; `None` if something is missing or nobody has read it.
+    pub fn take(&mut self, move_id: u64) -> Option<Vec<CarriedState>> {
+        self.forget(move_id)?.states
     }
 
     /// Forgets what came for a move, and takes nothing for it any more.
@@ -133,7 +156,7 @@ impl<S: Copy> ParcelRoom<S> {
 
     fn forget(&mut self, move_id: u64) -> Option<Coming<S>> {
         let coming = self.moves.remove(&move_id)?;
-        self.bytes -= coming.parts.iter().flatten().map(Bytes::len).sum::<usize>();
+        self.bytes -= coming.bytes;
         Some(coming)
     }
 }
@@ -161,7 +184,13 @@ mod tests {
         assert_eq!(room.put(FROM, 7, part(0, 2, "abc")), Ok(Received::All(3)));
         assert_eq!(room.put(FROM, 7, part(0, 2, "abC")), Ok(Received::All(3)), "a repeated part counts once");
         assert_eq!(room.bytes(), 5);
-        assert_eq!(room.take(7).as_deref(), Some(&b"abCde"[..]));
+        assert_eq!(room.parts(7).map(|parts| parts.concat()).as_deref(), Some(&b"abCde"[..]));
+        assert_eq!(room.clone().take(7), None, "nobody has read it");
+        let states = || vec![CarriedState { key: "one".into(), state: None }];
+        room.was_read(7, states());
+        assert_eq!(room.put(FROM, 7, part(1, 2, "de")), Ok(Received::All(3)), "repeated, and read already");
+        assert_eq!((room.parts(7), room.bytes()), (None, 5), "it counts as long as it is here");
+        assert_eq!(room.take(7), Some(states()));
         assert_eq!((room.bytes(), room.len()), (0, 0));
     }
 
@@ -169,6 +198,8 @@ mod tests {
     fn a_parcel_with_a_part_missing_is_none() {
         let mut room = room();
         assert_eq!(room.put(FROM, 7, part(0, 2, "abc")), Ok(Received::Some));
+        assert_eq!(room.parts(7), None);
+        room.was_read(7, Vec::new());
         assert_eq!(room.take(7), None);
         assert!(room.is_empty());
         assert_eq!(room.take(8), None);

@@ -17,7 +17,8 @@ pub enum MembershipEvent {
     },
     /// Join through these addresses as well; asked again until one answers.
     JoinThrough(Vec<NodeAddress>),
-    /// The poster of a node with a session has just appeared in the directory.
+    /// The poster of a node with a session has just appeared in the directory. Its write may be old: who stands at the same
+    /// address is replaced only when the node is heard.
     Announced(NodeInfo),
     /// A listing of the directory shows the poster of a node with a session, nobody knows since when.
     Listed(NodeInfo),

@@ -6,7 +6,7 @@
 //! draws no random number.
 //!
 //! Invariant: nobody becomes `Down` by gossip's own judgement: only by the end of a session, or because another node
-//! stands at the same address.
+//! stands at the same address, came there later, and speaks.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -41,6 +41,8 @@ pub struct Membership {
     published: Published,
     /// What may have changed since consequences were last drawn.
     pub(super) news: News,
+    /// Those whose posters appeared at the address of somebody else, and who have not been heard yet.
+    unheard: BTreeSet<NodeId>,
     is_over: bool,
 }
 
@@ -73,6 +75,7 @@ impl Membership {
             told_loads: BTreeMap::new(),
             published: Published::default(),
             news: News::View,
+            unheard: BTreeSet::new(),
             is_over: false,
             me,
             settings,
@@ -175,8 +178,17 @@ impl Membership {
         self.ask_seeds()
     }
 
+    /// A poster at somebody's address may be the late word of one who died before that one began: it proves nothing until
+    /// the node itself is heard.
     fn on_announced(&mut self, info: &NodeInfo) -> Vec<MembershipAction> {
-        let entered = self.enter(info);
+        let entered = self.enter_beside(info);
+        if entered == Entered::New {
+            self.note_if(News::View, true);
+            self.unheard.retain(|id| self.state.member(*id).is_some());
+            if self.stands_at_the_address_of(info).next().is_some() {
+                self.unheard.insert(info.id);
+            }
+        }
         told_if_refused(entered, info.id)
     }
 
@@ -203,23 +215,42 @@ impl Membership {
         self.state.enter(info)
     }
 
-    /// One that has just come, and takes an address over, proves that whoever stood there is gone. This node itself is not:
-    /// what came can only be old news.
+    /// Enters one who says so itself.
     pub(super) fn enter(&mut self, info: &NodeInfo) -> Entered {
         let entered = self.enter_beside(info);
         if entered == Entered::New {
             self.note_if(News::View, true);
-            let stood_there = self.members().filter(|member| {
-                member.info.address == info.address
-                    && ![info.id, self.me.id].contains(&member.id())
-                    && member.status != MemberStatus::Joining
-            });
-            let replaced: Vec<NodeId> = stood_there.map(Member::id).collect();
-            for node in replaced {
-                self.state.step_by(self.me.id, node, MemberStatus::Down);
-            }
+            self.replace_at_the_address_of(info);
         }
         entered
+    }
+
+    /// A node whose poster appeared at somebody's address speaks: it really has taken the address over.
+    pub(super) fn note_heard(&mut self, node: NodeId) {
+        if self.unheard.remove(&node)
+            && let Some(info) = self.state.member(node).map(|member| member.info.clone())
+        {
+            self.replace_at_the_address_of(&info);
+        }
+    }
+
+    /// One that has just come, and takes an address over, proves that whoever stood there is gone.
+    fn replace_at_the_address_of(&mut self, info: &NodeInfo) {
+        let replaced: Vec<NodeId> = self.stands_at_the_address_of(info).collect();
+        for node in replaced {
+            let stepped = self.state.step_by(self.me.id, node, MemberStatus::Down);
+            self.note_if(News::View, stepped);
+        }
+    }
+
+    /// Who has been let in at the address of another. This node itself is not gone: what says so can only be old news.
+    fn stands_at_the_address_of(&self, info: &NodeInfo) -> impl Iterator<Item = NodeId> {
+        let stood_there = self.members().filter(|member| {
+            member.info.address == info.address
+                && ![info.id, self.me.id].contains(&member.id())
+                && member.status != MemberStatus::Joining
+        });
+        stood_there.map(Member::id)
     }
 
     fn on_session_ended(&mut self, now: Millis, node: NodeId) -> Vec<MembershipAction> {

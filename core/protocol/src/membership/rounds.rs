@@ -50,6 +50,7 @@ impl Membership {
         if self.is_gone(from) {
             return self.tell_the_gone(from, &frame);
         }
+        self.note_heard(from);
         match frame {
             MembershipFrame::Join(info) => self.on_join(now, from, &info),
             MembershipFrame::Digest(digest) => self.on_digest(now, from, digest),

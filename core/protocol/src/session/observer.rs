@@ -262,8 +262,9 @@ impl Watched {
         }
     }
 
+    /// Whether the version that is known counts anew when it is received again: after a break, and if it was said to be gone.
     fn waits_for_an_answer(&self) -> bool {
-        matches!(self.state, State::Counting { due: None, .. })
+        matches!(self.state, State::Counting { due: None, .. } | State::Gone { .. })
     }
 
     fn wait_for_an_answer(&mut self) {

@@ -36,15 +36,19 @@ impl<A: VirtualActor> KindCatalog<A> {
         let state = taken.map(|(version, bytes)| StateBytes { version, bytes });
         if state.is_some() || self.shards().reaches() {
             let carried = CarriedState { key: key.to_owned(), state };
-            self.luggage().keep(shard, carried, self.kept_until(on.now()));
+            if !self.luggage().keep(shard, carried, self.kept_until(on.now())) {
+                tell_not_carried(on, slot.id.to_string(), &NotCarried::NoRoom);
+            }
         }
     }
 
     /// Keeps states that came along with a shard for the actors that will begin.
     pub(super) fn unload(&self, shard: u64, states: Vec<CarriedState>, now: Millis) {
         let until = self.kept_until(now);
-        for state in states {
-            self.luggage().keep(shard, state, until);
+        let kept = states.into_iter().map(|state| self.luggage().keep(shard, state, until));
+        let lost = kept.filter(|kept| !kept).count();
+        if lost > 0 {
+            tracing::error!(shard, lost, "no room for all states that came along with a shard");
         }
     }
 
@@ -111,6 +115,11 @@ pub(super) async fn prepare<A: VirtualActor>(
 /// An actor begins, or will begin, without the state that it should have had.
 fn not_carried(on: &ArbiterLocal, actor: String, reason: &NotCarried) {
     counter!("archipelago_carried_states_total", "outcome" => reason.label()).increment(1);
+    tell_not_carried(on, actor, reason);
+}
+
+/// The same, of a state that was counted already.
+fn tell_not_carried(on: &ArbiterLocal, actor: String, reason: &NotCarried) {
     tracing::error!(actor, %reason, "the state of an actor did not go along");
     on.node().events().publish(Event::StateNotCarried { actor, reason: reason.to_string() });
 }

@@ -3,19 +3,27 @@
 //!
 //! A state waits here until its actor begins again, on this node because the shard stays or because it came here. If the
 //! shard goes, so do the states; if nobody asks for the actor for as long as it might have been idle, its state is forgotten.
+//!
+//! Bound: so many bytes. Beyond them the shards are forgotten first whose states have waited longest (FORGETS-LONGEST-WAITING),
+//! whether or not their actors would ever have been idle; the states of one shard that are too many alone are not kept. Both
+//! are counted.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use archipelago_protocol::handoff::CarriedState;
+use archipelago_protocol::handoff::{CarriedState, HandoffLimits};
 use archipelago_protocol::time::Millis;
-use metrics::{Gauge, gauge};
+use metrics::{Counter, Gauge, counter, gauge};
 
 /// The states of one kind on one arbiter.
 pub(crate) struct Luggage {
     shards: RefCell<BTreeMap<u64, Waiting>>,
     bytes: Gauge,
+    no_room: Counter,
     weight: Cell<u64>,
+    /// How often something was kept: which states have waited longest.
+    kept: Cell<u64>,
+    most: u64,
 }
 
 /// The states of one shard.
@@ -24,23 +32,60 @@ struct Waiting {
     states: BTreeMap<String, CarriedState>,
     /// When they are forgotten.
     until: Millis,
+    /// The number of the last one, as they were kept.
+    last: u64,
 }
 
 impl Luggage {
     pub(super) fn new(kind: &str) -> Self {
         let bytes = gauge!("archipelago_carried_state_bytes", "kind" => kind.to_owned());
-        Self { shards: RefCell::default(), bytes, weight: Cell::new(0) }
+        // The outcome of a state that was not kept, or not for as long as its actor might have come.
+        let no_room = counter!("archipelago_carried_states_total", "outcome" => "no_room");
+        let (weight, kept) = (Cell::new(0), Cell::new(0));
+        Self { shards: RefCell::default(), bytes, no_room, weight, kept, most: MOST }
     }
 
-    /// Keeps the state of an actor until then.
-    pub(super) fn keep(&self, shard: u64, state: CarriedState, until: Millis) {
-        self.weighs(|weight| weight + state.weight());
+    /// Keeps the state of an actor until then, if there is room for it; whether there is.
+    pub(super) fn keep(&self, shard: u64, state: CarriedState, until: Millis) -> bool {
+        let coming = state.weight();
+        self.make_room_for(coming, shard);
+        if self.weight.get().saturating_add(coming) > self.most {
+            self.no_room.increment(1);
+            return false;
+        }
+        self.weighs(|weight| weight + coming);
+        self.kept.set(self.kept.get() + 1);
         let mut shards = self.shards.borrow_mut();
         let waiting = shards.entry(shard).or_default();
         waiting.until = waiting.until.max(until);
+        waiting.last = self.kept.get();
         let before = waiting.states.insert(state.key.clone(), state);
         drop(shards);
         self.gone(before.iter());
+        true
+    }
+
+    /// Forgets the states of other shards that have waited longest, until there is room.
+    fn make_room_for(&self, coming: u64, but: u64) {
+        while self.weight.get().saturating_add(coming) > self.most
+            && let Some((shard, states)) = self.longest_waiting(but)
+        {
+            tracing::warn!(
+                shard,
+                states,
+                "no room for so many states that wait for their actors: some are forgotten"
+            );
+            self.no_room.increment(states as u64);
+            self.forget(shard);
+        }
+    }
+
+    /// The shard whose states have waited longest, and how many they are.
+    fn longest_waiting(&self, but: u64) -> Option<(u64, usize)> {
+        let shards = self.shards.borrow();
+        let others = shards.iter().filter(|(shard, _)| **shard != but);
+        let (shard, waiting) = others.min_by_key(|(_, waiting)| waiting.last)?;
+        Some((*shard, waiting.states.len()))
     }
 
     /// The state that waits for an actor.
@@ -121,5 +166,52 @@ impl Luggage {
 impl Drop for Luggage {
     fn drop(&mut self) {
         self.weighs(|_| 0);
+    }
+}
+
+/// How many bytes of states wait at most, of one kind on one arbiter: as many as may be on their way to a node.
+const MOST: u64 = HandoffLimits::DEFAULT.parcel_room as u64;
+
+#[cfg(test)]
+mod tests {
+    use archipelago_protocol::handoff::StateBytes;
+
+    use super::*;
+
+    /// Room for three of these.
+    fn small() -> Luggage {
+        let mut luggage = Luggage::new("Kind");
+        luggage.most = 3 * state("a").weight();
+        luggage
+    }
+
+    fn state(key: &str) -> CarriedState {
+        CarriedState { key: key.into(), state: Some(StateBytes { version: 1, bytes: vec![7; 100].into() }) }
+    }
+
+    #[test]
+    fn beyond_the_bound_the_states_are_forgotten_that_have_waited_longest() {
+        let luggage = small();
+        // None of them is ever idle for long enough.
+        for (shard, key) in [(2, "a"), (1, "b"), (2, "c")] {
+            assert!(luggage.keep(shard, state(key), Millis::MAX));
+        }
+        assert!(luggage.keep(3, state("d"), Millis::MAX));
+        assert!(!luggage.has(1, "b"), "the other shard got one later");
+        assert!(luggage.has(2, "a") && luggage.has(2, "c") && luggage.has(3, "d"));
+        assert!(luggage.keep(3, state("e"), Millis::MAX));
+        assert_eq!((luggage.weight_of(2), luggage.weight_of(3)), (None, Some(2 * state("d").weight())));
+    }
+
+    #[test]
+    fn what_one_shard_has_too_much_of_is_not_kept_and_weighs_nothing() {
+        let luggage = small();
+        for key in ["a", "b", "c"] {
+            assert!(luggage.keep(1, state(key), Millis::MAX));
+        }
+        assert!(!luggage.keep(1, state("d"), Millis::MAX));
+        assert_eq!(luggage.weight_of(1), Some(3 * state("a").weight()), "what was there before stays");
+        luggage.forget(1);
+        assert_eq!(luggage.weight.get(), 0);
     }
 }

@@ -1,7 +1,7 @@
 //! Until when the node may start work for its actors, and until when it may answer for it.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::Waker;
 
 use archipelago_protocol::time::Millis;
@@ -16,11 +16,21 @@ pub(crate) struct Gate {
     fence_at: AtomicU64,
     /// By when nothing may run any more. Unlike `fence_at` it stays when the gate is shut before its time.
     over_by: AtomicU64,
+    /// Whether it is shut for ever. Held while the deadlines change: nothing opens a gate that somebody shuts meanwhile.
+    is_shut: Mutex<bool>,
     guard: OnceLock<Waker>,
 }
 
 impl Gate {
+    /// Moves the deadlines, unless the gate is shut: the answer to a beat may come after the node has given up.
     pub(crate) fn set(&self, serve_until: Millis, fence_at: Millis) {
+        let is_shut = self.is_shut.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*is_shut {
+            self.note(serve_until, fence_at);
+        }
+    }
+
+    fn note(&self, serve_until: Millis, fence_at: Millis) {
         self.serve_until.store(serve_until.0, Ordering::Release);
         if fence_at > Millis::ZERO {
             self.over_by.store(fence_at.0, Ordering::Release);
@@ -30,8 +40,11 @@ impl Gate {
 
     /// Shuts the gate for ever; everything has to end by `over_by`.
     pub(crate) fn shut(&self, over_by: Millis) {
-        self.set(Millis::ZERO, Millis::ZERO);
+        let mut is_shut = self.is_shut.lock().unwrap_or_else(PoisonError::into_inner);
+        *is_shut = true;
+        self.note(Millis::ZERO, Millis::ZERO);
         self.over_by.store(over_by.0, Ordering::Release);
+        drop(is_shut);
         self.wake_guard();
     }
 
@@ -74,5 +87,40 @@ impl Gate {
     #[inline]
     pub(crate) fn may_answer(&self, now: Millis) -> bool {
         now.0 < self.fence_at.load(Ordering::Acquire) || broken(Mutant::NoGate)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn a_gate_that_was_shut_is_opened_by_no_later_answer() {
+        let gate = Gate::default();
+        gate.set(Millis(5_000), Millis(6_000));
+        assert!(gate.may_start(Millis(1_000)) && gate.may_answer(Millis(1_000)));
+        gate.shut(Millis(6_000));
+        gate.set(Millis(7_000), Millis(8_000));
+        assert!(!gate.may_start(Millis(1_000)) && !gate.may_answer(Millis(1_000)));
+        assert_eq!(gate.over_by(), Millis(6_000));
+    }
+
+    #[test]
+    fn whichever_thread_comes_first_the_gate_ends_shut() {
+        for _ in 0..2_000 {
+            let (gate, both) = (Gate::default(), Barrier::new(2));
+            std::thread::scope(|threads| {
+                threads.spawn(|| {
+                    both.wait();
+                    gate.set(Millis(7_000), Millis(8_000));
+                });
+                both.wait();
+                gate.shut(Millis(6_000));
+            });
+            assert!(!gate.may_start(Millis(1_000)) && !gate.may_answer(Millis(1_000)));
+            assert_eq!(gate.over_by(), Millis(6_000));
+        }
     }
 }

@@ -1,11 +1,14 @@
 //! State that goes along with a shard, on both ends: sent ahead by the owner, kept by the target until the shard comes.
+//!
+//! It may be much. It becomes bytes and is read off the arbiters, whose other actors go on meanwhile.
 
 use std::rc::Rc;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::handoff::{
-    HandoffFrame, HandoffLimits, HostEvent, ParcelRoom, Part, Received, ShardName, pack, parcels, unpack,
+    HandoffFrame, HandoffFrameError, HandoffLimits, HostEvent, ParcelRoom, Part, Received, ShardName, pack,
+    parcels, unpack,
 };
 use archipelago_protocol::identity::NodeId;
 use archipelago_protocol::time::Millis;
@@ -32,13 +35,14 @@ impl ArbiterLocal {
     /// Sends the states of a shard's actors ahead. They stay here as well until the shard has gone.
     pub(super) fn send_parcels(self: &Rc<Self>, shard: Shard, to: NodeId, move_id: u64) {
         let Some(kind) = self.any_kind(shard.kind) else { return };
-        let packed = pack(&kind.luggage().of_shard(shard.number));
+        let states = kind.luggage().of_shard(shard.number);
         let (on, node) = (Rc::downgrade(self), Arc::clone(self.node()));
         self.node().env().spawn(Box::pin(async move {
             let limit = HandoffLimits::DEFAULT.parcels;
+            let packed = aside(&node, move || pack(&states)).await;
             let sent = match packed {
                 Ok(packed) => within(node.env(), limit, deliver(&node, to, move_id, &packed)).await,
-                Err(error) => Some(Err(CallError::NoRoute { reason: error.to_string().into() })),
+                Err(error) => Some(Err(error)),
             };
             let event = match sent {
                 Some(Ok(())) => HostEvent::ParcelsAcked { move_id },
@@ -75,18 +79,11 @@ impl ArbiterLocal {
 
     /// The states that came ahead wait for their actors from now on.
     pub(super) fn install_parcels(&self, shard: Shard, move_id: u64) {
-        let whole = self.node().with_parcels(|room| room.take(move_id));
-        let states = whole.map(|bytes| unpack(&bytes));
-        match (states, self.any_kind(shard.kind)) {
-            (Some(Ok(states)), Some(kind)) => {
-                kind.unload(shard.number, states, self.now());
-                // They may be the next to be looked at.
-                self.wake_main();
-            }
-            (Some(Err(error)), _) => {
-                tracing::error!(kind = shard.kind, shard = shard.number, %error, "state that came along is unreadable");
-            }
-            _ => {}
+        let states = self.node().with_parcels(|room| room.take(move_id));
+        if let (Some(states), Some(kind)) = (states, self.any_kind(shard.kind)) {
+            kind.unload(shard.number, states, self.now());
+            // They may be the next to be looked at.
+            self.wake_main();
         }
     }
 
@@ -117,6 +114,21 @@ async fn deliver(node: &Arc<NodeShared>, to: NodeId, move_id: u64, packed: &Byte
     }
 }
 
+/// Does `work` off the arbiter; an error if it fails, or panics.
+async fn aside<T: Send + 'static>(
+    node: &NodeShared,
+    work: impl FnOnce() -> Result<T, HandoffFrameError> + Send + 'static,
+) -> Result<T, CallError> {
+    let (done, outcome) = oneshot::channel();
+    let work = move || {
+        // Whoever waits may have given up.
+        let _ = done.send(work());
+    };
+    node.env().offload(Box::new(work)).await;
+    let unreadable = |error: HandoffFrameError| CallError::NoRoute { reason: error.to_string().into() };
+    outcome.await.unwrap_or(Err(HandoffFrameError::Malformed)).map_err(unreadable)
+}
+
 impl NodeShared {
     /// Takes a part of a parcel; the answer says so once all are here.
     pub(super) async fn take_parcel(
@@ -134,6 +146,7 @@ impl NodeShared {
                 return Err(CallError::NoRoute { reason: error.to_string().into() });
             }
         };
+        self.read_parcels(shard, move_id).await?;
         let (noted, done) = oneshot::channel();
         self.enter_work(self.arbiter_of_shard(shard.number), move |on| {
             on.host(shard, HostEvent::ParcelsArrived { move_id });
@@ -143,6 +156,17 @@ impl NodeShared {
         // The acknowledgement is given once the shard's own machine knows.
         done.await.map_err(|_| crate::arbiter::not_serving("it has stopped"))?;
         Ok(Some(HandoffFrame::ParcelAck { move_id }))
+    }
+
+    /// Reads what came ahead, all of which is here. Then the shard need not wait for that when it comes.
+    async fn read_parcels(&self, shard: Shard, move_id: u64) -> Result<(), CallError> {
+        let Some(parts) = self.with_parcels(|room| room.parts(move_id)) else { return Ok(()) };
+        let states = aside(self, move || unpack(&parts.concat())).await;
+        let states = states.inspect_err(|error| {
+            tracing::error!(kind = shard.kind, shard = shard.number, %error, "state that came along is unreadable");
+        })?;
+        self.with_parcels(|room| room.was_read(move_id, states));
+        Ok(())
     }
 
     /// Looks at the parcels that came ahead, or changes them.

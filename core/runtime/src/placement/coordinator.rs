@@ -202,8 +202,11 @@ impl ShardCoordinator {
         let (node, name) = (Arc::clone(&self.node), shard.clone());
         let order = async move { order_move(&node, owner, &name, generation, to).await };
         ctx.spawn(order.into_actor(self).map(move |outcome, coordinator, ctx| {
-            let moved = matches!(outcome, Ok(HandOffOutcome::Moved(_)));
-            if !moved {
+            let moved = match outcome {
+                Ok(HandOffOutcome::Moved(generation)) => Some(Hint { owner: to, generation }),
+                _ => None,
+            };
+            if moved.is_none() {
                 tracing::debug!(?shard, ?outcome, "an order to move a shard came to nothing");
             }
             let done = CoordinatorEvent::Done { shard: shard.number, generation, moved };
@@ -253,6 +256,7 @@ impl NodeShared {
             status: if member.suspect { MemberStatus::Joining } else { member.status },
             version: version_of(&member.info.version),
             load: member.load.map_or(0, |load| load.activations.into()),
+            measured: member.load.map_or(0, |load| load.counter),
         };
         let view = self.members().view();
         let hosts = view.members.values().filter(|member| member.info.kinds.contains(kind.as_str()));

@@ -82,7 +82,7 @@ async fn planned(
     unwilling: &BTreeSet<NodeId>,
 ) -> Vec<(ShardName, Generation, ShardMove)> {
     let mut hosts = node.shard_hosts(kind);
-    let me = Host { status: MemberStatus::Leaving, version: version_of(""), load: 0 };
+    let me = Host { status: MemberStatus::Leaving, version: version_of(""), load: 0, measured: 0 };
     hosts.entry(node.id()).or_insert(me).status = MemberStatus::Leaving;
     let mut allocations = Allocations { hosts, ..Allocations::default() };
     if allocations.targets().is_empty() {

@@ -11,6 +11,7 @@ use archipelago_protocol::ranges::{KeyRange, KnownTable};
 use super::keeper::RangeKeepers;
 use super::manager::RangeManagers;
 use crate::env::{Follower, Shown};
+use crate::mutants::{Mutant, broken};
 
 /// The ranges of a node, shared by its arbiters.
 pub(crate) struct Ranges {
@@ -62,7 +63,7 @@ impl Ranges {
         let Some(of_kind) = kinds.get(&kind) else { return Grant::Coming };
         let mut held = of_kind.held.values().filter(|held| held.range.contains(key)).peekable();
         let is_held = held.peek().is_some();
-        if let Some(open) = held.find(|held| held.open) {
+        if let Some(open) = held.find(|held| held.open || broken(Mutant::ClosedRangeGrants)) {
             return Grant::Held(open.generation);
         }
         match &of_kind.table {

@@ -20,6 +20,7 @@ use super::emptying::empty;
 use crate::cluster::ClusterMember;
 use crate::env::within;
 use crate::events::Event;
+use crate::mutants::{Mutant, broken};
 use crate::node::{KindShared, Node, NodeShared};
 use crate::placement::session_of;
 use crate::role::note_block;
@@ -212,6 +213,7 @@ impl RangeKeepers {
 /// Claims a partition once.
 async fn claimed(node: &Arc<NodeShared>, key: &OwnedKey, parents: &[PartitionName]) -> PartitionClaim {
     let session = session_of(node);
+    let parents = if broken(Mutant::RangeBeforeItsParents) { &[] } else { parents };
     let attempt = node.directory().claim_range(key, parents, session, None);
     match within(node.env(), times::attempt_timeout(session.ttl), attempt).await {
         Some(Ok(PlacementDecision::Placed(placement))) => PartitionClaim::Placed(placement.generation),

@@ -1,7 +1,9 @@
 //! Actors of which a cluster has one, alive without being asked.
 //!
 //! A singleton is the one actor of a kind with one shard. Every node that hosts the kind looks now and then whether that
-//! shard has an owner, and tries to be it if not; the directory lets one of them succeed, which brings the actor to life.
+//! shard has an owner. If not, the nodes that should have it are asked to take it, one after the other, as for any shard: by
+//! the placement of the kind, and of the newest version that is there. Whoever finds that it owns the shard brings the actor
+//! to life.
 
 use std::sync::Arc;
 
@@ -12,7 +14,9 @@ use archipelago_protocol::session::times;
 use crate::env::within;
 use crate::message::VirtualActor;
 use crate::node::{KindShared, Node, NodeShared};
+use crate::placement::{Found, seek};
 use crate::refs::ActorRef;
+use crate::remote::Shard;
 
 impl Node {
     /// The one actor of a kind that was registered with [`NodeBuilder::singleton`](crate::NodeBuilder::singleton).
@@ -45,7 +49,15 @@ async fn look_after(node: &Arc<NodeShared>, kind: &KindShared) {
         // It is looked at again soon.
         Some(Err(_)) | None => return,
     };
-    if owner.is_some_and(|record| record.placement.node != node.id()) {
+    let is_ours = match owner {
+        Some(record) => record.placement.node == node.id(),
+        None => {
+            let found = seek(node, Shard::home(kind.index(), 0), &key).await;
+            matches!(found, Found::At(hint) if hint.owner == node.id())
+        }
+    };
+    // Its owner looks after it as well.
+    if !is_ours {
         return;
     }
     match node.bring_to_life(kind.name(), KEY).await {

@@ -70,6 +70,8 @@ pub(crate) enum NotCarried {
     Unreadable(String),
     #[error("rehydrate() panicked")]
     RehydratePanicked,
+    #[error("there is no room for more states that wait")]
+    NoRoom,
 }
 
 impl NotCarried {
@@ -85,6 +87,7 @@ impl NotCarried {
             Self::Unwritable(_) => "unwritable",
             Self::OtherVersion { .. } => "other_version",
             Self::Unreadable(_) => "unreadable",
+            Self::NoRoom => "no_room",
         }
     }
 }

@@ -1,3 +1,4 @@
+use alloc::vec;
 use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -5,11 +6,13 @@ use super::*;
 use crate::handoff::allocate::{LeastShards, version_of};
 use crate::membership::MemberStatus;
 
+mod loads;
+
 const A: NodeId = NodeId::new(1);
 const B: NodeId = NodeId::new(2);
 
 fn hosts(statuses: &[(NodeId, MemberStatus)]) -> CoordinatorEvent {
-    let host = |status| Host { status, version: version_of("1.0"), load: 0 };
+    let host = |status| Host { status, version: version_of("1.0"), load: 0, measured: 0 };
     CoordinatorEvent::Hosts(statuses.iter().map(|(node, status)| (*node, host(*status))).collect())
 }
 
@@ -93,7 +96,7 @@ fn an_order_without_result_is_repeated_after_growing_pauses() {
     let mut coordinator = unbalanced(2);
     let backoff = |until| ShardState::Backoff { until: Millis(until) };
     assert_eq!(tell(&mut coordinator, 5_000, CoordinatorEvent::WokeUp).len(), 1);
-    let done = CoordinatorEvent::Done { shard: 0, generation: Generation::new(1), moved: false };
+    let done = CoordinatorEvent::Done { shard: 0, generation: Generation::new(1), moved: None };
     tell(&mut coordinator, 6_000, done);
     assert_eq!(coordinator.state(0), backoff(16_000));
     tell(&mut coordinator, 16_000, CoordinatorEvent::WokeUp);
@@ -175,7 +178,7 @@ fn a_plan_is_made_for_as_many_moves_as_nodes_can_take_and_only_if_something_is_n
     assert_eq!(strategy.most.load(Relaxed), two_targets);
     (500..600).for_each(|shard| drop(coordinator.handle(Millis(5_100), record(shard, A, 1), &strategy)));
     assert_eq!(strategy.plans.load(Relaxed), 1, "the records say nothing new");
-    let done = CoordinatorEvent::Done { shard: 0, generation: Generation::new(1), moved: false };
+    let done = CoordinatorEvent::Done { shard: 0, generation: Generation::new(1), moved: None };
     assert_eq!(coordinator.handle(Millis(5_200), done, &strategy).len(), 2, "another takes its place");
     assert_eq!(strategy.most.load(Relaxed), two_targets + 4, "it is in the plan, too");
 }
@@ -187,7 +190,7 @@ fn shards_that_may_not_be_asked_for_now_do_not_keep_others_from_moving() {
         let asked = |shard: &u32| matches!(coordinator.state(*shard), ShardState::Asked { .. });
         let open: Vec<u32> = (0..200).filter(asked).collect();
         for shard in open {
-            let done = CoordinatorEvent::Done { shard, generation: Generation::new(1), moved: false };
+            let done = CoordinatorEvent::Done { shard, generation: Generation::new(1), moved: None };
             tell(&mut coordinator, 5_000, done);
         }
         tell(&mut coordinator, 5_000, CoordinatorEvent::WokeUp);
@@ -262,4 +265,27 @@ fn a_demand_ends_with_the_balance() {
     assert_eq!(coordinator.imbalance(&LeastShards), Imbalance::default());
     assert!(tell(&mut coordinator, 5_300, record(4, A, 1)).is_empty());
     assert!(tell(&mut coordinator, 5_400, record(5, A, 1)).is_empty(), "what comes later was not demanded");
+}
+
+/// What the owner says may be quicker than the watch, and the round goes on at once.
+#[test]
+fn a_shard_that_has_gone_is_not_ordered_away_again_before_its_record_comes() {
+    let mut coordinator = unbalanced(20);
+    assert_eq!(tell(&mut coordinator, 5_000, CoordinatorEvent::WokeUp).len(), 4);
+    let moved = |number| {
+        let (owner, generation) = (B, Generation::new(2));
+        let moved = Some(Hint { owner, generation });
+        CoordinatorEvent::Done { shard: number, generation: Generation::new(1), moved }
+    };
+    let shard_of = |action: &CoordinatorAction| match action {
+        CoordinatorAction::HandOff { shard, .. } => *shard,
+        other => panic!("an order: {other:?}"),
+    };
+    for gone in 0..4 {
+        let next = tell(&mut coordinator, 5_100, moved(gone));
+        assert_eq!(next.iter().map(shard_of).collect::<Vec<_>>(), [gone + 4], "the next takes its place");
+    }
+    assert!(tell(&mut coordinator, 5_200, record(0, A, 1)).is_empty(), "old news");
+    assert!(tell(&mut coordinator, 5_200, record(0, B, 2)).is_empty(), "nothing new");
+    assert_eq!(coordinator.state(0), ShardState::Steady);
 }

@@ -224,9 +224,28 @@ fn a_pruned_member_does_not_come_back_by_old_gossip() {
 fn whoever_takes_an_address_over_replaces_who_stood_there() {
     let mut machine = among(3);
     let newcomer = NodeInfo { id: node(9), ..info(3) };
-    machine.handle(Millis(1), MembershipEvent::Announced(newcomer));
-    assert!(status_of(&machine, 3).is_none_or(|status| status == MemberStatus::Down));
-    assert!(status_of(&machine, 9).is_some());
+    let mut asked = machine.clone();
+    machine.handle(Millis(1), MembershipEvent::Announced(newcomer.clone()));
+    machine.handle(Millis(2), received(9, MembershipFrame::Heartbeat));
+    asked.handle(Millis(1), received(9, MembershipFrame::Join(newcomer)));
+    for machine in [machine, asked] {
+        assert!(status_of(&machine, 3).is_none_or(|status| status == MemberStatus::Down));
+        assert!(status_of(&machine, 9).is_some());
+    }
+}
+
+/// It died while its announcement was under way, and the next life at the same port was up before the store wrote it down.
+#[test]
+fn a_late_poster_of_the_dead_throws_nobody_out() {
+    let mut machine = among(3);
+    let dead = NodeInfo { id: node(9), ..info(3) };
+    machine.handle(Millis(1), MembershipEvent::Announced(dead));
+    assert_eq!(status_of(&machine, 3), Some(MemberStatus::Up));
+    machine.handle(Millis(2), received(3, MembershipFrame::Heartbeat));
+    machine.handle(Millis(3), received(2, MembershipFrame::Heartbeat));
+    assert_eq!(status_of(&machine, 3), Some(MemberStatus::Up), "the dead one says nothing");
+    machine.handle(Millis(6_000), MembershipEvent::SessionEnded(node(9)));
+    assert_eq!(status_of(&machine, 3), Some(MemberStatus::Up));
 }
 
 /// Whoever comes late reads posters of the dead and the living in one list, after it has heard of the living.
@@ -337,14 +356,15 @@ fn judging_node_three(seen_meanwhile: Option<u64>) -> Vec<MembershipAction> {
     let mut machine = started(1);
     machine.handle(Millis(0), MembershipEvent::Announced(info(3)));
     machine.handle(Millis(0), MembershipEvent::Unreachable(BTreeSet::from([node(3)])));
-    for second in 1..20 {
+    for second in 1..25 {
         machine.handle(Millis(second * 1_000), MembershipEvent::Wake { random: second });
     }
-    // The first listing has not ended, so nothing follows from this before the next wake.
+    // It let itself in when its patience ended, after five seconds, so the split is five seconds younger. The first listing has
+    // not ended, so nothing follows from this before the next wake.
     if let Some(id) = seen_meanwhile {
-        machine.handle(Millis(19_500), MembershipEvent::Listed(info(id)));
+        machine.handle(Millis(24_500), MembershipEvent::Listed(info(id)));
     }
-    machine.handle(Millis(20_000), MembershipEvent::Wake { random: 20 })
+    machine.handle(Millis(25_000), MembershipEvent::Wake { random: 25 })
 }
 
 #[test]

@@ -97,6 +97,18 @@ fn an_absent_lease_is_never_ended() {
     assert!(!observer.has_ended(OTHER));
 }
 
+/// A stale replica, or a lease that came back: whoever is told that it is gone asks, and finds what was there before.
+#[test]
+fn a_lease_that_was_not_gone_after_all_counts_anew() {
+    let mut observer = monitor();
+    observer.handle(Millis(0), live(1, 10));
+    let asked = observer.handle(Millis(1_000), ObserverEvent::Gone(OTHER));
+    assert!(asked.contains(&ObserverAction::ReadOrPin(Session { id: OTHER, ttl: TTL })), "{asked:?}");
+    observer.handle(Millis(1_100), live(1, 10));
+    assert_eq!(ends(&mut observer, 1_100 + WAIT - 1), None, "counted from the answer, not from before");
+    assert_eq!(ends(&mut observer, 1_100 + WAIT), Some((LeaseVersion(10), EndReason::Silent)));
+}
+
 #[test]
 fn an_end_that_loses_against_a_beat_counts_anew() {
     let mut observer = monitor();
