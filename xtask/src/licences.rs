@@ -2,7 +2,7 @@
 //!
 //! `xtask/licences.txt` lists the licences that are allowed, each with the reason. A dependency's own words, in SPDX's form, are
 //! worked out against that list: of `A OR B` one must be on it, of `A AND B` both. All features and all platforms count, also what only
-//! tests and builds use.
+//! tests and builds use. A licence may be allowed to one dependency alone: `LICENCE @ NAME`.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,8 @@ impl Allowed {
         let mut needed = BTreeSet::new();
         for package in packages.iter().filter(|package| !package.own) {
             let licence = package.licence.as_deref().unwrap_or_default();
-            if !Expression::of(licence).is_some_and(|it| it.holds(&self.0, &mut needed)) {
+            if !Expression::of(licence).is_some_and(|it| it.holds(&self.for_one(&package.name), &mut needed))
+            {
                 let licence = if licence.is_empty() { "no licence" } else { licence };
                 faults.push(format!(
                     "{} {} has {licence}, which is not allowed",
@@ -42,7 +43,8 @@ impl Allowed {
                 ));
             }
         }
-        let idle = self.0.difference(&needed).map(|licence| format!("{LIST}: nothing needs {licence}"));
+        let is_idle = |line: &&String| !needed.contains(line.split(" @ ").next().unwrap_or(line));
+        let idle = self.0.iter().filter(is_idle).map(|line| format!("{LIST}: nothing needs {line}"));
         faults.extend(idle);
         let others = packages.iter().filter(|package| !package.own).count();
         if faults.is_empty() {
@@ -50,6 +52,17 @@ impl Allowed {
         } else {
             Err(faults)
         }
+    }
+}
+
+impl Allowed {
+    /// What one dependency may have.
+    fn for_one(&self, name: &str) -> BTreeSet<String> {
+        let allowed = |line: &String| match line.split_once(" @ ") {
+            Some((licence, only)) => (only == name).then(|| licence.to_owned()),
+            None => Some(line.clone()),
+        };
+        self.0.iter().filter_map(allowed).collect()
     }
 }
 
@@ -167,6 +180,15 @@ mod tests {
         assert!(allowed.judge(&[has(Some("MIT"))]).unwrap_err()[0].contains("nothing needs ISC"));
         assert!(Allowed::parse("MIT\n").unwrap_err().contains("without a reason"));
         assert!(Allowed::parse("MIT  a\nMIT  b\n").unwrap_err().contains("twice"));
+    }
+
+    #[test]
+    fn what_is_allowed_to_one_is_allowed_to_no_other() {
+        let allowed = Allowed::parse("MIT  short\nMPL-2.0 @ dep  alone\n").unwrap();
+        let other = Package { name: "other".to_owned(), ..has(Some("MPL-2.0")) };
+        assert!(allowed.judge(&[has(Some("MPL-2.0")), has(Some("MIT"))]).is_ok());
+        assert!(allowed.judge(&[has(Some("MPL-2.0")), has(Some("MIT")), other]).is_err());
+        assert!(allowed.judge(&[has(Some("MIT"))]).unwrap_err()[0].contains("nothing needs MPL-2.0 @ dep"));
     }
 
     #[test]
