@@ -79,10 +79,12 @@ fn the_token_goes_nowhere_but_where_it_was_told_to() {
         format!("HTTP/1.1 307 Temporary Redirect\r\nlocation: {thief}/\r\ncontent-length: 2\r\n\r\n{{}}");
     let (api, asked) = server(move |_, stream| stream.write_all(elsewhere.as_bytes()).unwrap_or(()));
     let token = token_file();
-    let mut program =
-        crate::support::program(&["--api", &api, "--token-file", token.to_str().unwrap(), "leave"]);
-    program.env("http_proxy", &thief).env("HTTP_PROXY", &thief).env("all_proxy", &thief);
-    assert_eq!(crate::support::ran(program).code, 3);
+    for command in ["leave", "members"] {
+        let words = ["--api", &api, "--token-file", token.to_str().unwrap(), command];
+        let mut program = crate::support::program(&words);
+        program.env("http_proxy", &thief).env("HTTP_PROXY", &thief).env("all_proxy", &thief);
+        assert_eq!(crate::support::ran(program).code, 3, "{command}");
+    }
     assert!(asked.lock().unwrap()[0].contains("Bearer "), "it was told once");
     assert!(stolen.lock().unwrap().is_empty(), "and only there");
 }
