@@ -20,6 +20,7 @@ use archipelago_process_tests::{
     CONTROL, DATA, Note, Scribe, Stranger, chunk, data_port, event, greet, greet_in_words, hello, knock,
     node, node_over, settings,
 };
+use archipelago_protocol::handoff::HandOffOutcome;
 use archipelago_protocol::identity::{ActorId, CorrelationId, Generation, NodeAddress};
 use archipelago_protocol::link::{Asked, Frame, FrameError, Head, KeyText, ShardRef, Told, write_frame};
 use archipelago_protocol::message::{CallChain, Codec, MessageFlags};
@@ -363,15 +364,35 @@ impl Handler<Bulky> for Shelf {
     }
 }
 
-/// Of the messages that wait when the node stops some cannot be sent back: they are not lost without a word.
+/// The shard of the shelf `x` moves to `there`.
+async fn moves(here: &Node, there: &Node) {
+    let id: ActorId = "default::Shelf/x".parse().unwrap();
+    let shard = u32::try_from(id.stable_hash() % 256).unwrap();
+    for _ in 0..500 {
+        // The other node is known once it has been let in.
+        if let Ok(HandOffOutcome::Moved(_)) = here.move_shard("Shelf", shard, there.id()).await {
+            return;
+        }
+        actix::clock::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the shard stays");
+}
+
+/// Of the messages that wait when their shard moves some cannot be sent back: they are not lost without a word.
 #[actix::test]
 async fn queued_messages_that_cannot_go_back_end_with_a_typed_error_or_as_dead_letters() {
     let mut narrow = settings();
-    narrow.remote.frame = 4 << 10;
+    (narrow.remote.frame, narrow.sharding.rebalance) = (4 << 10, false);
     let store = Arc::new(EmbeddedStore::default());
-    let node = node(&store).settings(narrow).actor::<Shelf>().start().await.unwrap();
-    assert_eq!(node.actor::<Shelf>("x").send(Busy(0)).await, Ok(0), "its shard is served");
-    let port = node.address().port();
+    let here = node(&store).settings(narrow.clone()).actor::<Shelf>().start().await.unwrap();
+    for key in ["x", "y"] {
+        assert_eq!(here.actor::<Shelf>(key).send(Busy(0)).await, Ok(0), "its shard is served");
+    }
+    let there = node(&store).settings(narrow).actor::<Shelf>().start().await.unwrap();
+    // From here on the two know each other.
+    moves(&here, &there).await;
+    moves(&here, &here).await;
+    let port = here.address().port();
     let shelf = ("Shelf", "x");
     let call = |slot| CorrelationId::new(0, slot, 0);
     let bulk = [vec![0x80 | 0x40, 0x3e], vec![7; 8_000]].concat();
@@ -387,7 +408,6 @@ async fn queued_messages_that_cannot_go_back_end_with_a_typed_error_or_as_dead_l
         stranger
     })
     .await;
-    let letters = node.clone();
     let heard = std::thread::spawn(move || {
         let fail = |frame: Frame<'_>| match frame {
             Frame::Fail { call, error } => Some((call, error)),
@@ -396,7 +416,7 @@ async fn queued_messages_that_cannot_go_back_end_with_a_typed_error_or_as_dead_l
         let all: Vec<_> = std::iter::from_fn(|| stranger.hear(fail)).take(2).collect();
         (all, stranger)
     });
-    node.stop().await.unwrap();
+    moves(&here, &there).await;
     let (heard, _stranger) = heard.join().unwrap();
     let reasons: Vec<_> = heard
         .iter()
@@ -406,11 +426,13 @@ async fn queued_messages_that_cannot_go_back_end_with_a_typed_error_or_as_dead_l
         })
         .collect();
     assert_eq!(reasons.iter().map(|(slot, _)| *slot).collect::<Vec<_>>(), [1, 2], "{reasons:?}");
-    assert!(reasons[0].1.contains("it has broken"), "{reasons:?}");
-    let dead = letters.dead_letters();
+    assert!(reasons[0].1.contains("cannot be written"), "{reasons:?}");
+    let dead = here.dead_letters();
     let messages: Vec<_> = dead.iter().rev().map(|kept| kept.letter.message.as_str()).collect();
     assert!(messages.len() == 2 && messages[0].ends_with("Brittle"), "{dead:?}");
     assert!(messages[1].ends_with("Bulky"), "{dead:?}");
+    there.stop().await.unwrap();
+    here.stop().await.unwrap();
 }
 
 // ---- other versions ----
