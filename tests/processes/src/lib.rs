@@ -54,7 +54,7 @@ pub use journal::{Deed, Journals, Mark, Stamp, machine_nanos};
 pub use load::{ACCOUNTS, Book, CALL_LIMIT, Calls, Load};
 pub use member::{MemberProcess, Settings, member, run_member};
 pub use network::{Cable, Network};
-pub use own_machine::on_own_machine;
+pub use own_machine::{MachineWatch, on_own_machine};
 pub use registry::Followed;
 pub use road::{Papers, Road, caller, client, node, node_over, settings};
 pub use store::{Scale, Store, figure};

@@ -23,6 +23,22 @@ pub async fn on_own_machine(mut scenario: impl AsyncFnMut()) {
     }
 }
 
+/// What was taken away from the machine since something began.
+#[derive(Clone, Copy, Debug)]
+pub struct MachineWatch(Processors);
+
+impl MachineWatch {
+    /// From now on.
+    pub fn begin() -> Self {
+        Self(Processors::now())
+    }
+
+    /// Whether the machine was there all the time, so that what took long took long by itself.
+    pub fn was_own(self) -> bool {
+        Processors::now().stolen_percent_since(self.0) < TOO_MUCH
+    }
+}
+
 /// Whether a failure is one, of this attempt and with so many percent of the machine taken away meanwhile.
 const fn counts(attempt: u32, stolen: u64) -> bool {
     attempt >= ATTEMPTS || stolen < TOO_MUCH

@@ -68,9 +68,12 @@ async fn busy_members_go_on() {
     assert_eq!((suspected, journals.events_like("missed")), (0, 0), "{:?}", journals.events);
     assert_eq!(count.failed, 0, "what was not shed was answered: {count:?}");
     assert!(offered >= LEAST_OFFERED, "{offered} calls per second were offered, not {RATE}");
-    assert!(answered > 0, "nobody was busy with calls: {count:?}");
+    assert!(answered >= LEAST_ANSWERED, "{answered} calls per second were answered: {count:?}");
     fleet.end().await;
 }
 
 /// What must really have been offered: all of it, but for what the last moments owe.
 const LEAST_OFFERED: u64 = RATE / 100 * 95;
+
+/// What must have been answered, whatever else the processors do.
+const LEAST_ANSWERED: u64 = RATE / 20;

@@ -13,6 +13,12 @@ impl Handoff {
         self
     }
 
+    /// As nodes have it: nothing waits at a shard, what cannot be taken at once goes back.
+    const fn holding_nothing(mut self) -> Self {
+        self.config.hold = 0;
+        self
+    }
+
     const fn breaking(mut self, mutant: Mutant) -> Self {
         self.mutant = Some(mutant);
         self
@@ -111,6 +117,43 @@ clean! {
     large_lane_break: alone(Left { breaks: 1, ..ONE_MOVE });
     #[ignore = "large: for `cargo xtask soak`"]
     large_deadline: alone(Left { deadlines: 1, ..ONE_MOVE });
+}
+
+/// Each run visits its whole space with nothing on hold, as it is on real nodes: all that can be reached then is.
+macro_rules! clean_without_hold {
+    ($($(#[$attribute:meta])* $name:ident: $run:expr;)*) => {
+        $(#[test]
+        $(#[$attribute])*
+        fn $name() {
+            explore($run.holding_nothing()).assert_clean_but(&["held_at_new_owner"]);
+        })*
+    };
+}
+
+clean_without_hold! {
+    without_hold_f0_one_move: alone(Left { cancels: 1, ..ONE_MOVE });
+    without_hold_f0_passivation: alone(Left { passivations: 1, ..ONE_MOVE });
+    without_hold_f0_unanswered: one_message(Left { unanswered: 1, ..ONE_MOVE });
+    without_hold_f0_leave: one_message(Left { leaves: 1, ..ONE_MOVE });
+    without_hold_f0_nested: Handoff::new(Left { cancels: 1, ..ONE_MOVE }).with(NESTED_CALL);
+    without_hold_f0_migrate: Handoff::new(Left { cancels: 1, ..ONE_MOVE }).with(MIGRATING);
+    without_hold_coordinator_lost: one_message(Left { lost_orders: 1, ..ONE_MOVE });
+    without_hold_lane_break: one_message(Left { breaks: 1, ..ONE_MOVE });
+    without_hold_deadline: one_message(Left { deadlines: 1, ..ONE_MOVE });
+    #[ignore = "large: for `cargo xtask soak`"]
+    without_hold_owner_crash: one_message(Left { crashes: 1, ..ONE_MOVE });
+    #[ignore = "large: for `cargo xtask soak`"]
+    without_hold_self_fence: one_message(Left { fences: 1, ..ONE_MOVE });
+    #[ignore = "large: for `cargo xtask soak`"]
+    without_hold_pause: one_message(Left { pauses: 1, ..ONE_MOVE });
+    #[ignore = "large: for `cargo xtask soak`"]
+    large_without_hold_f0_two_senders: Handoff::new(Left { cancels: 1, ..ONE_MOVE });
+    #[ignore = "large: for `cargo xtask soak`"]
+    large_without_hold_f0_unanswered: alone(Left { unanswered: 1, ..ONE_MOVE });
+    #[ignore = "large: for `cargo xtask soak`"]
+    large_without_hold_owner_crash: alone(Left { crashes: 1, ..ONE_MOVE });
+    #[ignore = "large: for `cargo xtask soak`"]
+    large_without_hold_lane_break: alone(Left { breaks: 1, ..ONE_MOVE });
 }
 
 /// Without a move: what dies, or may not serve any more, is placed elsewhere.

@@ -117,10 +117,13 @@ impl Model for Ranges {
                     |table: &RangeTable| table.entries().iter().any(|e| world.retired.contains(&e.partition));
                 !world.table().is_some_and(names)
             }),
-            Property::sometimes("a split is finished", |_, world: &World| {
+            Property::sometimes(SPLIT, |_, world: &World| {
                 world.table().is_some_and(|table| table.entries().len() == 2 && is_free(table))
             }),
-            Property::sometimes("a second manager goes on with two owners", |_, world: &World| {
+            Property::sometimes(TAKEN_OVER, |_, world: &World| {
+                world.deaths > 0 && world.owners.values().any(|(node, _)| *node == 0)
+            }),
+            Property::sometimes(SECOND, |_, world: &World| {
                 world.saved.as_ref().is_some_and(|saved| saved.epoch.0 == 2) && world.owners.len() == 2
             }),
         ]
@@ -170,6 +173,12 @@ fn steps_of_node(world: &World, node: usize, steps: &mut Vec<Step>) {
     steps.extend((0..entries).map(|entry| Step::Claim(node, entry)));
     steps.extend((0..world.owners.len()).map(|owned| Step::Retire(node, owned)));
 }
+
+// ---- what must have been seen ----
+
+const SPLIT: &str = "a split is finished";
+const SECOND: &str = "a second manager goes on with two owners";
+const TAKEN_OVER: &str = "a node serves after the other has died";
 
 /// Nothing waits for a parent.
 fn is_free(table: &RangeTable) -> bool {
