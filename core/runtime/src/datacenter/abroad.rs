@@ -70,7 +70,7 @@ impl ArbiterLocal {
         if standings.is_sought(&key) {
             return None;
         }
-        if !maps.has_others() || known.is_active(target) {
+        if known.is_active(target) || !self.node().may_have_actors_abroad() {
             return Some(home);
         }
         match standings.whither(self.coarse(), &key)? {

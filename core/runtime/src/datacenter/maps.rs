@@ -20,6 +20,8 @@ pub(crate) struct Maps {
     open: Box<[AtomicBool]>,
     /// Whether any other datacenter may be asked.
     others: AtomicBool,
+    /// Whether any other datacenter is known, wherever it stands.
+    known: AtomicBool,
 }
 
 impl Maps {
@@ -29,6 +31,7 @@ impl Maps {
             islands: RwLock::default(),
             open: (0..=MOST_ISLANDS).map(|_| AtomicBool::new(false)).collect(),
             others: AtomicBool::new(false),
+            known: AtomicBool::new(false),
         };
         maps.replace(first);
         maps
@@ -57,6 +60,7 @@ impl Maps {
             open.store(asked.contains(&island), Ordering::Release);
         }
         self.others.store(!asked.is_empty(), Ordering::Release);
+        self.known.store(map.knows_others(), Ordering::Release);
     }
 
     /// Whoever wants to know of changes.
@@ -67,6 +71,11 @@ impl Maps {
     /// Whether any other datacenter may be asked.
     pub(crate) fn has_others(&self) -> bool {
         self.others.load(Ordering::Acquire)
+    }
+
+    /// Whether any other datacenter is known, also one that may not be asked.
+    pub(crate) fn knows_others(&self) -> bool {
+        self.known.load(Ordering::Acquire)
     }
 
     /// Whether messages may go to an island.
@@ -104,6 +113,12 @@ impl NodeShared {
     /// Whether the node takes part in a world of several datacenters, though the others may not be known yet.
     pub(crate) fn has_datacenters(&self) -> bool {
         self.env().transport().is_some() && self.datacenters().newest().own.is_some()
+    }
+
+    /// Whether actors may belong to other datacenters: there is a control plane, though it may not have said anything yet, or a
+    /// map that knows of others, though none of them may be there now.
+    pub(crate) fn may_have_actors_abroad(&self) -> bool {
+        self.control_plane().is_some() || self.datacenters().knows_others()
     }
 
     /// Whether a node belongs to another datacenter.
@@ -175,6 +190,7 @@ mod tests {
         assert!(maps.is_open(far), "what lives there is finished");
         maps.replace(map(DataCenterState::Inactive));
         assert!(!maps.is_open(far) && !maps.has_others());
+        assert!(maps.knows_others(), "what belongs there still does");
     }
 
     #[actix::test]

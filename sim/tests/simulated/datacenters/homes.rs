@@ -1,0 +1,65 @@
+//! An actor that belongs to a datacenter belongs to nobody else, whatever becomes of that datacenter: it drains, its lease ends, or
+//! nobody has said yet that it is there.
+
+use archipelago_protocol::call::CallError::Unreachable;
+use archipelago_sim::{Faults, SimControlPlane};
+
+use super::moves::{Births, Resident, Where, asked, residents};
+use super::*;
+
+use DataCenterState::{Active, Draining, Inactive};
+
+fn born_in(births: &Births, island: usize) -> Vec<String> {
+    let births = births.lock().expect("nobody panicked");
+    births.iter().filter(|birth| birth.1 == island).map(|birth| birth.0.clone()).collect()
+}
+
+/// Nobody remembers any more where an actor was.
+async fn forget(world: &World) {
+    world.advance(Duration::from_secs(11)).await;
+}
+
+/// Proves: C55
+#[test]
+fn who_was_placed_in_a_datacenter_that_is_gone_comes_to_life_nowhere_else() {
+    let islands = Islands(&[1, 1]);
+    let (simulation, births) = residents(&islands, 80, |_, node| node.homes(Arc::new(Placed("placed", 1))));
+    simulation.run(async |world| {
+        islands.meet(&world).await;
+        assert_eq!(asked(&world, 0, "placed").await, Ok(1));
+        islands.show(&world, &[Active, Inactive]);
+        for _ in 0..2 {
+            let refused = asked(&world, 0, "placed").await;
+            assert!(matches!(refused, Err(Unreachable { .. })), "no other datacenter is left: {refused:?}");
+            assert_eq!(asked(&world, 0, "new").await, Ok(0), "who was placed nowhere is at home");
+            forget(&world).await;
+        }
+        islands.show(&world, &[Active, Active]);
+        assert_eq!(asked(&world, 0, "placed").await, Ok(1));
+    });
+    assert_eq!(born_in(&births, 0), ["new"]);
+}
+
+/// Nobody has told the node of any datacenter, its own included: it cannot say whose an actor with a home is.
+#[test]
+fn before_the_first_map_nobody_who_has_a_home_comes_to_life() {
+    let plane = SimControlPlane::new(Millis(30_000));
+    plane.set_faults(Faults { unavailable: 1_000, ..Faults::default() });
+    let mut settings = NodeSettings::default();
+    settings.data_arbiters = Some(1);
+    let info = DataCenterInfo::new("north", "", "").expect("a name");
+    let build = |node: NodeBuilder| {
+        let node = node.actor_with(|_: &ActorId, _: &Node| Resident(0)).actor::<Counter>();
+        node.reach::<Resident>(Reach::Home(Arc::new(HomeByKey)))
+    };
+    Simulation::new(82).datacenter(&plane, &info, 2, &settings, build).run(async |world| {
+        world.advance(Duration::from_secs(10)).await;
+        let refused = asked(&world, 0, "homed").await;
+        assert!(matches!(refused, Err(Unreachable { .. })), "{refused:?}");
+        assert_eq!(tick(&world, 0, "found").await, Ok(1), "who lives where it is found is at home");
+        plane.set_faults(Faults::default());
+        world.advance(Duration::from_secs(60)).await;
+        let homed = node(&world, 0).actor::<Resident>("homed");
+        assert_eq!(from_outside(|| homed.send(Where)).await, Ok(0), "there is nobody else");
+    });
+}
