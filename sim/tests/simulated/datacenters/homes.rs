@@ -40,6 +40,43 @@ fn who_was_placed_in_a_datacenter_that_is_gone_comes_to_life_nowhere_else() {
     assert_eq!(born_in(&births, 0), ["new"]);
 }
 
+/// Proves: R503, C55
+#[test]
+fn the_home_of_a_key_is_the_same_while_its_datacenter_drains_and_after_its_lease_has_ended() {
+    let islands = Islands(&[1, 1, 1]);
+    let reach = || Reach::Home(Arc::new(HomeByKey));
+    let (simulation, births) = residents(&islands, 81, move |_, node| node.reach::<Resident>(reach()));
+    let mut keys = Vec::new();
+    simulation.run(async |world| {
+        islands.meet(&world).await;
+        for n in 0..12 {
+            let key = format!("k{n}");
+            if asked(&world, 0, &key).await == Ok(2) {
+                keys.push(key);
+            }
+        }
+        assert!(!keys.is_empty(), "some live in the third");
+        islands.show(&world, &[Active, Active, Draining]);
+        forget(&world).await;
+        for (key, from) in keys.iter().flat_map(|key| [(key, 0), (key, 1), (key, 2)]) {
+            assert_eq!(asked(&world, from, key).await, Ok(2), "{key} goes on there, from {from}");
+        }
+        islands.show(&world, &[Active, Active, Inactive]);
+        forget(&world).await;
+        for key in &keys {
+            for from in [0, 1] {
+                let refused = asked(&world, from, key).await;
+                assert!(matches!(refused, Err(Unreachable { .. })), "{key} from {from}: {refused:?}");
+            }
+            assert_eq!(asked(&world, 2, key).await, Ok(2), "it still lives there");
+        }
+    });
+    for island in [0, 1] {
+        let elsewhere = born_in(&births, island);
+        assert!(!elsewhere.iter().any(|key| keys.contains(key)), "in {island}: {elsewhere:?}");
+    }
+}
+
 /// Nobody has told the node of any datacenter, its own included: it cannot say whose an actor with a home is.
 #[test]
 fn before_the_first_map_nobody_who_has_a_home_comes_to_life() {
