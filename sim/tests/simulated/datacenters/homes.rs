@@ -100,3 +100,19 @@ fn before_the_first_map_nobody_who_has_a_home_comes_to_life() {
         assert_eq!(from_outside(|| homed.send(Where)).await, Ok(0), "there is nobody else");
     });
 }
+
+#[test]
+fn an_actor_on_another_node_at_home_that_is_spoken_to_is_not_looked_for_again() {
+    let islands = Islands(&[2, 1]);
+    let long = |settings: &mut NodeSettings| settings.session_ttl = Millis(60_000);
+    islands.simulation(83, long, |_, node| node.actor::<Counter>()).run(async |world| {
+        islands.meet(&world).await;
+        assert_eq!(tick(&world, 0, "warm").await, Ok(1));
+        assert_eq!(tick(&world, 1, "warm").await, Ok(2), "the other node finds it");
+        world.store_faults(Faults { unavailable: 1_000, ..Faults::default() });
+        for count in 3..=15 {
+            world.advance(Duration::from_secs(2)).await;
+            assert_eq!(tick(&world, 1, "warm").await, Ok(count), "nobody asks the store");
+        }
+    });
+}
