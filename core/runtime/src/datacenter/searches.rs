@@ -140,9 +140,12 @@ fn apply(node: &Arc<NodeShared>, event: DiscoveryEvent<'_, Sought, FarPlace>) {
 }
 
 fn wake_at(node: &Arc<NodeShared>, at: Millis) {
-    let (weak, sleep) = (Arc::downgrade(node), node.env().sleep(at.since(node.env().now())));
+    let (weak, env) = (Arc::downgrade(node), Arc::clone(node.env()));
     node.env().spawn(Box::pin(async move {
-        sleep.await;
+        // The machine takes no wake-up that comes too soon.
+        while env.now() < at {
+            env.sleep(at.since(env.now())).await;
+        }
         if let Some(node) = weak.upgrade() {
             apply(&node, DiscoveryEvent::WokeUp);
         }

@@ -259,6 +259,10 @@ impl<K: Ord + Clone, P: Clone> Discovery<K, P> {
     }
 
     fn on_woke_up(&mut self, now: Millis, out: &mut Actions<K, P>) {
+        // One that was overtaken by an earlier one plans nothing: else each of them would ask for another for ever.
+        if self.wake_at.is_none_or(|planned| now < planned) {
+            return;
+        }
         self.wake_at = None;
         let due: Vec<FlightId> =
             self.flights.iter().filter(|(_, f)| f.wake_at() <= now).map(|(id, _)| *id).collect();
