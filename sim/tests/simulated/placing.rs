@@ -275,6 +275,63 @@ fn in_north(world: &World, id: u64) -> bool {
     [0, 1].into_iter().filter_map(|index| world.node(index)).any(|node| node.id().as_u64() == id)
 }
 
+/// A datacenter that drains refuses before anything is written there, also if the caller has not heard that it does.
+#[test]
+fn a_datacenter_that_refuses_an_actor_is_followed_by_the_next_and_nothing_stays_written_down() {
+    let plane = SimControlPlane::new(Millis(6_000));
+    three(11, &plane).run(async |world| {
+        all_active(&world).await;
+        let before: Vec<_> = [0, 4].map(|index| node(&world, index).datacenters()).into();
+        for (drained, placer) in [(4, 0), (2, 4)] {
+            let leaves = node(&world, drained);
+            from_outside(|| leaves.drain_datacenter()).await.expect("it drains");
+            let name = if drained == 4 { "west" } else { "south" };
+            until(&world, 15, "everybody knows", || {
+                (0..6).all(|index| stands(&node(&world, index), name, DataCenterState::Draining))
+            })
+            .await;
+            if drained == 4 {
+                node(&world, placer).show_datacenters((*before[0]).clone());
+                let refused = spawn(&world, placer, "tier=gold", "late").await;
+                let unreachable = matches!(&refused, Err(PlaceError::Unreachable { datacenter, .. })
+                    if datacenter.as_str() == "west");
+                assert!(unreachable, "{refused:?}");
+                let at = ask(&world, 1, "late").await.expect("it is free to live anywhere");
+                assert!(in_north(&world, at), "nothing says that it belongs to the west");
+            } else {
+                for key in 0..8 {
+                    node(&world, placer).show_datacenters((*before[1]).clone());
+                    let placed = spawn(&world, placer, "tier=silver", &format!("s{key}")).await;
+                    let north = placed.as_ref().is_ok_and(|placed| placed.datacenter.as_str() == "north");
+                    assert!(north, "the south refuses, so the north takes it: {placed:?}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_datacenter_that_does_not_know_the_kind_takes_no_home() {
+    let plane = SimControlPlane::new(Millis(6_000));
+    let build = |name: &str, node: NodeBuilder| {
+        if name == "west" {
+            return node;
+        }
+        node.actor_with(|_, node| Settler(node.id().as_u64()))
+    };
+    three_of(12, &plane, Millis(6_000), build).run(async |world| {
+        all_active(&world).await;
+        let refused = spawn(&world, 0, "west", "lost").await;
+        let why =
+            matches!(&refused, Err(PlaceError::Unreachable { last: CallError::UnknownKind { .. }, .. }));
+        assert!(why, "{refused:?}");
+        let at = ask(&world, 0, "lost").await.expect("it is free to live anywhere");
+        assert!(in_north(&world, at));
+        let placed = spawn(&world, 1, "north", "lost").await.expect("it lives here");
+        assert_eq!(placed.datacenter.as_str(), "north");
+    });
+}
+
 /// Whoever was placed abroad belongs there: also when nobody else is left, and to nodes that have heard no map.
 ///
 /// Proves: C55

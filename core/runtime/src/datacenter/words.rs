@@ -51,6 +51,8 @@ pub(super) enum Answer {
     Placed(Option<Spawned>),
     /// The actor was placed in another datacenter before.
     Elsewhere(DataCenterId),
+    /// The actor was not taken, and nothing was written down: why.
+    NotTaken(CallError),
 }
 
 /// Says something to the node at `address`, within `limit`. With `to`, only to that node.
