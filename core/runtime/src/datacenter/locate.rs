@@ -63,7 +63,10 @@ async fn discover(
         Verdict::Abroad { datacenter, place: FarPlace::Shard(place) } => {
             Ok(at(node, kind, &datacenter, &place).await)
         }
-        Verdict::Home | Verdict::Abroad { .. } => Ok(Located::Home),
+        Verdict::Abroad { place: FarPlace::Elsewhere(home), .. } => {
+            settle(node, kind, target, home, until).await
+        }
+        Verdict::Home | Verdict::Abroad { place: FarPlace::Named(_), .. } => Ok(Located::Home),
         Verdict::CannotSay { by } if by.is_empty() => {
             Err(unreachable("its own does not say whether it has a home"))
         }

@@ -116,3 +116,27 @@ fn an_actor_on_another_node_at_home_that_is_spoken_to_is_not_looked_for_again() 
         }
     });
 }
+
+/// Who asks, and the datacenter of the actor, have not heard that it was placed; a third one has.
+#[test]
+fn a_datacenter_that_knows_where_an_actor_was_placed_is_believed() {
+    let islands = Islands(&[1, 1, 1]);
+    let knows =
+        |island, node: NodeBuilder| node.homes(Arc::new(Placed(if island == 1 { "placed" } else { "" }, 2)));
+    for gone in [false, true] {
+        let (simulation, births) = residents(&islands, 84, knows);
+        simulation.run(async |world| {
+            islands.meet(&world).await;
+            if gone {
+                islands.show(&world, &[Active, Active, Inactive]);
+                let refused = asked(&world, 0, "placed").await;
+                assert!(matches!(refused, Err(Unreachable { .. })), "{refused:?}");
+            } else {
+                assert_eq!(asked(&world, 0, "placed").await, Ok(2));
+            }
+            assert_eq!(asked(&world, 0, "new").await, Ok(0));
+        });
+        assert_eq!(born_in(&births, 0), ["new"]);
+        assert_eq!(born_in(&births, 1), [""; 0]);
+    }
+}
