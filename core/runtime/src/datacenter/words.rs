@@ -11,8 +11,9 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::controller::{AskMap, Hear, Want, Wanted};
+use super::controller::{AskMap, Hear, Want};
 use super::placing::take_in;
+use super::waiting::Wanted;
 use crate::arbiter::not_serving;
 use crate::env::within;
 use crate::node::NodeShared;
