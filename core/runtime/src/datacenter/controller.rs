@@ -11,15 +11,15 @@ use actix::{
 };
 use archipelago_protocol::contract::{ControlPlane, ControlPlaneError, DataCenterEvent, Epoch};
 use archipelago_protocol::datacenter::{
-    Controller, ControllerAction, ControllerEvent, ControllerReport, DataCenterRecord, DataCenterState,
-    MapChange, SharedMap, Snapshot, WriteAnswer,
+    Controller, ControllerAction, ControllerEvent, ControllerReport, DataCenterMap, DataCenterRecord,
+    DataCenterState, MapChange, SharedMap, Snapshot, WriteAnswer,
 };
 use archipelago_protocol::identity::{Generation, OwnedKey};
 use archipelago_protocol::time::Millis;
 use futures_util::StreamExt;
 use metrics::{counter, gauge};
 
-use super::describe::described;
+use super::describe::{described, note_left_out};
 use super::leaving::limit;
 use super::waiting::{Waiting, Wanted};
 use super::words::{Answer, Word, say};
@@ -241,6 +241,7 @@ impl DataCenterController {
     }
 
     fn hear(&mut self, snapshot: Snapshot, ctx: &mut Context<Self>) {
+        note_left_out("datacenters", snapshot.entries.len().saturating_sub(DataCenterMap::MAX_ENTRIES));
         let changes = self.shared.offer(self.node.env().now(), snapshot);
         self.publish(changes);
         // Should this node take over, it goes on with what the datacenter was asked for.

@@ -7,6 +7,7 @@ use archipelago_protocol::datacenter::{DataCenterId, DataCenterMap};
 use archipelago_protocol::time::Millis;
 
 use super::controller::AskMap;
+use super::describe::note_left_out;
 use crate::env::{Follower, Shown, within};
 use crate::node::{Node, NodeShared};
 use crate::remote::Peer;
@@ -56,6 +57,7 @@ impl Maps {
 
     fn open_to(&self, map: &DataCenterMap) {
         let asked: Vec<u16> = map.asked().map(|entry| self.island(entry.id())).collect();
+        note_left_out("islands", asked.iter().filter(|island| usize::from(**island) > MOST_ISLANDS).count());
         for (island, open) in (0_u16..).zip(&self.open) {
             open.store(asked.contains(&island), Ordering::Release);
         }

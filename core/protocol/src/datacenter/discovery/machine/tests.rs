@@ -392,6 +392,18 @@ fn wake_ups_do_not_multiply() {
     assert!(overtaken > 0, "more than one timer stood for the same moment");
 }
 
+#[test]
+fn nothing_is_kept_of_datacenters_that_are_in_the_map_no_more() {
+    let mut bed = Bed::new(&[]);
+    for n in 0..20 {
+        bed.map = map(&[&format!("dc{n}")]);
+        let asks = asked(&bed.seek(n * 100, 1));
+        bed.answer(n * 100, asks[0].0, FarAnswer::Yes(1));
+    }
+    assert!(bed.machine.trips.len() <= 2 && bed.machine.breakers.len() <= 2);
+    assert_eq!(bed.machine.round_trip(&id("dc0")), None);
+}
+
 proptest! {
     /// Absence is concluded from what everybody has said, and from nothing else.
     #[test]
