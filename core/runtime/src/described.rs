@@ -328,6 +328,11 @@ pub const METRICS: &[Metric] = &[
         &["outcome"],
         "actors placed in other datacenters: `placed`, `refused`, `unreachable`",
     ),
+    Metric::gauge(
+        "archipelago_datacenter_left_out",
+        &["what"],
+        "how many are more than the bound and are left out: `datacenters` of the map (256), `endpoints` of the own one (64), `islands` that this node has ever told apart (1,024)",
+    ),
     // ---- the admin api ----
     Metric::gauge("archipelago_admin_event_streams", &[], "readers of the admin API's events"),
     Metric::counter(

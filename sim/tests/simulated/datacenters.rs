@@ -2,6 +2,7 @@
 
 mod cuts;
 mod doubts;
+mod homes;
 mod moves;
 mod outages;
 mod sweep;

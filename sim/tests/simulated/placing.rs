@@ -8,8 +8,8 @@ use archipelago::prelude::*;
 use archipelago::{PlaceError, PlacedActor};
 use archipelago_protocol::datacenter::{DataCenterId, DataCenterInfo, DataCenterState};
 use archipelago_protocol::time::Millis;
-use archipelago_runtime::NodeSettings;
 use archipelago_runtime::env::from_outside;
+use archipelago_runtime::{NodeBuilder, NodeSettings};
 use archipelago_sim::{Faults, SimControlPlane, Simulation, World};
 
 /// Answers with the node that it runs on.
@@ -39,6 +39,16 @@ fn three(seed: u64, plane: &SimControlPlane) -> Simulation {
 
 /// The same, with leases of another length.
 fn three_for(seed: u64, plane: &SimControlPlane, lease: Millis) -> Simulation {
+    three_of(seed, plane, lease, |_, node| node.actor_with(|_, node| Settler(node.id().as_u64())))
+}
+
+/// The same, with nodes that are built by the name of their datacenter.
+fn three_of(
+    seed: u64,
+    plane: &SimControlPlane,
+    lease: Millis,
+    build: impl Fn(&str, NodeBuilder) -> NodeBuilder + Copy + 'static,
+) -> Simulation {
     let mut settings = NodeSettings::default();
     settings.data_arbiters = Some(1);
     settings.session_ttl = Millis(3_000);
@@ -52,9 +62,7 @@ fn three_for(seed: u64, plane: &SimControlPlane, lease: Millis) -> Simulation {
             let labels = BTreeMap::from([("tier".to_owned(), tier.to_owned())]);
             let info =
                 DataCenterInfo::new(name, "", "").expect("a name").with_labels(labels).expect("labels");
-            world.datacenter(plane, &info, 2, &settings, |node| {
-                node.actor_with(|_, node| Settler(node.id().as_u64()))
-            })
+            world.datacenter(plane, &info, 2, &settings, move |node| build(name, node))
         },
     )
 }
@@ -260,5 +268,111 @@ fn a_draining_datacenter_and_a_stale_map_take_nothing() {
         until(&world, 60, "the map is stale", || node(&world, 0).datacenters().stale).await;
         let refused = spawn(&world, 0, "south", "stale").await;
         assert!(matches!(&refused, Err(PlaceError::NoCandidate(NoCandidate::Stale))), "{refused:?}");
+    });
+}
+
+fn in_north(world: &World, id: u64) -> bool {
+    [0, 1].into_iter().filter_map(|index| world.node(index)).any(|node| node.id().as_u64() == id)
+}
+
+/// A datacenter that drains refuses before anything is written there, also if the caller has not heard that it does.
+#[test]
+fn a_datacenter_that_refuses_an_actor_is_followed_by_the_next_and_nothing_stays_written_down() {
+    let plane = SimControlPlane::new(Millis(6_000));
+    three(11, &plane).run(async |world| {
+        all_active(&world).await;
+        let before: Vec<_> = [0, 4].map(|index| node(&world, index).datacenters()).into();
+        for (drained, placer) in [(4, 0), (2, 4)] {
+            let leaves = node(&world, drained);
+            from_outside(|| leaves.drain_datacenter()).await.expect("it drains");
+            let name = if drained == 4 { "west" } else { "south" };
+            until(&world, 15, "everybody knows", || {
+                (0..6).all(|index| stands(&node(&world, index), name, DataCenterState::Draining))
+            })
+            .await;
+            if drained == 4 {
+                node(&world, placer).show_datacenters((*before[0]).clone());
+                let refused = spawn(&world, placer, "tier=gold", "late").await;
+                let unreachable = matches!(&refused, Err(PlaceError::Unreachable { datacenter, .. })
+                    if datacenter.as_str() == "west");
+                assert!(unreachable, "{refused:?}");
+                let at = ask(&world, 1, "late").await.expect("it is free to live anywhere");
+                assert!(in_north(&world, at), "nothing says that it belongs to the west");
+            } else {
+                for key in 0..8 {
+                    node(&world, placer).show_datacenters((*before[1]).clone());
+                    let placed = spawn(&world, placer, "tier=silver", &format!("s{key}")).await;
+                    let north = placed.as_ref().is_ok_and(|placed| placed.datacenter.as_str() == "north");
+                    assert!(north, "the south refuses, so the north takes it: {placed:?}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_datacenter_that_does_not_know_the_kind_takes_no_home() {
+    let plane = SimControlPlane::new(Millis(6_000));
+    let build = |name: &str, node: NodeBuilder| {
+        if name == "west" {
+            return node;
+        }
+        node.actor_with(|_, node| Settler(node.id().as_u64()))
+    };
+    three_of(12, &plane, Millis(6_000), build).run(async |world| {
+        all_active(&world).await;
+        let refused = spawn(&world, 0, "west", "lost").await;
+        let why =
+            matches!(&refused, Err(PlaceError::Unreachable { last: CallError::UnknownKind { .. }, .. }));
+        assert!(why, "{refused:?}");
+        let at = ask(&world, 0, "lost").await.expect("it is free to live anywhere");
+        assert!(in_north(&world, at));
+        let placed = spawn(&world, 1, "north", "lost").await.expect("it lives here");
+        assert_eq!(placed.datacenter.as_str(), "north");
+    });
+}
+
+/// Whoever was placed abroad belongs there: also when nobody else is left, and to nodes that have heard no map.
+///
+/// Proves: C55
+#[test]
+fn who_was_placed_abroad_does_not_come_to_life_at_home_when_nobody_abroad_is_known() {
+    let plane = SimControlPlane::new(Millis(6_000));
+    three(13, &plane).run(async |world| {
+        all_active(&world).await;
+        spawn(&world, 0, "west", "placed").await.expect("it is placed");
+        for index in 2..6 {
+            world.crash(index).await;
+        }
+        until(&world, 30, "the others are gone", || {
+            [0, 1].into_iter().all(|index| {
+                ["south", "west"]
+                    .iter()
+                    .all(|name| stands(&node(&world, index), name, DataCenterState::Inactive))
+            })
+        })
+        .await;
+        for index in [0, 1] {
+            let refused = ask(&world, index, "placed").await;
+            assert!(matches!(refused, Err(CallError::Unreachable { .. })), "{refused:?}");
+        }
+        plane.set_faults(Faults { unavailable: 1_000, ..Faults::default() });
+        for index in [0, 1] {
+            world.crash(index).await;
+        }
+        world.advance(Duration::from_secs(10)).await;
+        for index in [0, 1] {
+            world.restart(index).await.expect("it starts without the registry");
+        }
+        for _ in 0..20 {
+            let refused = ask(&world, 0, "placed").await;
+            assert!(refused.is_err(), "no map was heard: {refused:?}");
+            world.advance(Duration::from_secs(1)).await;
+        }
+        assert!(node(&world, 0).datacenters().entries.is_empty(), "the registry is away");
+        let refused = ask(&world, 0, "placed").await;
+        assert!(matches!(refused, Err(CallError::Unreachable { .. })), "{refused:?}");
+        let at = ask(&world, 0, "new").await.expect("who was placed nowhere comes to life");
+        assert!(in_north(&world, at));
     });
 }

@@ -7,6 +7,7 @@ use archipelago::datacenter::DataCenterState::{Active, Inactive};
 use archipelago_process_tests::{
     DataCenter, Followed, LEASE, Store, WrongClocks, figure, on_own_machine, settings_of, until,
 };
+use archipelago_protocol::call::CallError;
 
 const MEMBER: &str = env!("CARGO_BIN_EXE_archipelago-test-member");
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -33,10 +34,15 @@ fn two_datacenters_hours_apart(store: &Store, clocks: &WrongClocks) {
         }
         assert!(north.sees("south", Active) && south.sees("north", Active));
     }
+    assert_eq!(north.nodes[0].place("south", 2), Ok("south".to_owned()));
     south.kill();
     let out = until("it is out of the map", PATIENCE, || north.sees("south", Inactive));
     assert!(out <= LEASE + Duration::from_secs(2), "out of routing after {out:?}");
     assert!(out >= LEASE / 2, "its lease was counted from its last heartbeat: {out:?}");
+    for caller in &mut north.nodes {
+        let refused = caller.visit(2).expect_err("who was placed there does not live elsewhere");
+        assert!(matches!(refused, CallError::Unreachable { .. }), "also if nobody else is left: {refused:?}");
+    }
     let events = north.journals();
     assert_eq!((events.events_like("down"), events.events_like("lost")), (2, 0), "{:?}", events.events);
     figure(

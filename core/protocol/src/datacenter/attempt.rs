@@ -3,8 +3,9 @@
 //! The home of the actor is written down before anything is said to the datacenter. [`PlacingAttempt`] decides what becomes of that
 //! record if no endpoint takes the actor. Writing, asking and taking back are the shell's.
 //!
-//! Invariant: a record is taken back only by the attempt that wrote it, and only if nothing of the attempt has left this node. A
-//! record that stood before, or one whose question may have arrived, stays.
+//! Invariant: a record is taken back only by the attempt that wrote it, and only if no endpoint can have taken the actor:
+//! nothing has left this node, or whoever was asked has refused. A record that stood before, or one whose question may have arrived
+//! and was not refused, stays.
 
 use crate::contract::HomeStamp;
 use crate::time::Millis;
@@ -23,6 +24,8 @@ pub struct PlacingAttempt {
 pub enum EndpointSaid {
     /// The question never left this node, and never will.
     NeverAsked,
+    /// It has answered that it does not take the actor, before it wrote anything down.
+    NotTaken,
     /// It may have arrived, or has: the endpoint may have written the home down, or may do so still.
     MayHaveTaken,
 }
@@ -84,6 +87,17 @@ mod tests {
         attempt.heard(EndpointSaid::NeverAsked);
         attempt.heard(EndpointSaid::NeverAsked);
         assert_eq!(attempt.over(), AfterAttempt::TakeBack(MADE));
+    }
+
+    #[test]
+    fn a_home_is_taken_back_if_everybody_refused() {
+        let mut attempt = PlacingAttempt::new(Some(MADE), Millis(100), 2);
+        attempt.heard(EndpointSaid::NotTaken);
+        attempt.heard(EndpointSaid::NeverAsked);
+        assert_eq!(attempt.over(), AfterAttempt::TakeBack(MADE));
+        attempt.heard(EndpointSaid::MayHaveTaken);
+        attempt.heard(EndpointSaid::NotTaken);
+        assert_eq!(attempt.over(), AfterAttempt::Stays, "one that refuses does not speak for the other");
     }
 
     #[test]

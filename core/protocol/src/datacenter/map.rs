@@ -59,6 +59,17 @@ impl DataCenterMap {
         self.entries.iter().filter(|entry| !self.is_own(entry.id()) && entry.may_be_asked())
     }
 
+    /// The datacenters among which a policy chooses the home of an actor, our own included: all that have ever been active.
+    /// Also what one of them has that shuts down, or is silent, is nobody else's.
+    pub fn homes(&self) -> Vec<&MapEntry> {
+        self.entries.iter().filter(|entry| entry.standing != DataCenterState::Registered).collect()
+    }
+
+    /// Whether any other datacenter is known, wherever it stands.
+    pub fn knows_others(&self) -> bool {
+        self.entries.iter().any(|entry| !self.is_own(entry.id()))
+    }
+
     /// The other datacenters that take new actors.
     pub fn placeable(&self) -> impl Iterator<Item = &MapEntry> {
         self.asked().filter(|entry| entry.standing == DataCenterState::Active)
@@ -104,6 +115,16 @@ mod tests {
         assert_eq!(asked, ["a", "d"]);
         let placeable: Vec<_> = map.placeable().map(|entry| entry.id().as_str()).collect();
         assert_eq!(placeable, ["a"]);
+        let homes: Vec<_> = map.homes().iter().map(|entry| entry.id().as_str()).collect();
+        assert_eq!(homes, ["a", "d", "home", "i"], "a home stays one, whatever becomes of its datacenter");
+    }
+
+    #[test]
+    fn whoever_knows_itself_alone_knows_no_others() {
+        let own = DataCenterId::new("home").unwrap();
+        let with = |entries| DataCenterMap::new(Some(own.clone()), entries).knows_others();
+        assert!(!with(vec![]) && !with(vec![entry("home", DataCenterState::Active)]));
+        assert!(with(vec![entry("gone", DataCenterState::Inactive)]));
     }
 
     #[test]

@@ -132,7 +132,9 @@ impl SharedMap {
 
     fn replace(&mut self, now: Millis, mut map: DataCenterMap) -> Vec<MapChange> {
         let heard = self.heard.as_ref();
-        map.stale = heard.is_some_and(|heard| now.since(heard.answered_at) > self.max_staleness);
+        // Of a map that is left over from an earlier life nobody knows how old it is.
+        let unheard = !map.entries.is_empty();
+        map.stale = heard.map_or(unheard, |heard| now.since(heard.answered_at) > self.max_staleness);
         map.version = self.map.version;
         if map == self.map {
             return Vec::new();
@@ -239,6 +241,25 @@ mod tests {
         slow.age = Millis(900);
         map.offer(Millis(1_100), slow);
         assert_eq!(map.age(Millis(1_100)), Some(Millis(100)));
+    }
+
+    #[test]
+    fn a_map_of_an_earlier_life_is_stale_until_the_node_hears_of_one() {
+        use DataCenterState::Active;
+        let mut before = shared();
+        before.offer(Millis(0), snapshot(1, 1, &[("a", Active)]));
+        assert_eq!(before.look(Millis(40_000)), [MapChange::Stale]);
+        for left_over in [before.map().clone(), DataCenterMap { stale: false, ..before.map().clone() }] {
+            let mut map = shared().starting_from(left_over);
+            map.look(Millis(40_001));
+            assert!(map.map().stale, "nobody has said that it still holds");
+            assert_eq!(map.map().placeable().count(), 1, "it stays in force");
+            let fresh = map.offer(Millis(40_002), snapshot(1, 2, &[("a", Active)]));
+            assert_eq!(fresh, [MapChange::Fresh]);
+        }
+        let mut new = shared();
+        assert_eq!(new.look(Millis(40_000)), []);
+        assert!(!new.map().stale, "who knows nothing has no old map");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use archipelago_protocol::route::RouteEvent;
 use archipelago_protocol::time::Millis;
 
 use super::locate::{Located, locate};
+use super::reach::Reach;
 use crate::arbiter::ArbiterLocal;
 use crate::catalog::{JobHead, Target};
 use crate::remote::{Parked, Shard};
@@ -70,19 +71,24 @@ impl ArbiterLocal {
         if standings.is_sought(&key) {
             return None;
         }
-        if !maps.has_others() || known.is_active(target) {
+        if known.is_active(target) || !self.node().may_have_actors_abroad() {
             return Some(home);
         }
-        match standings.whither(self.coarse(), &key)? {
-            Whither::Home => Some(home),
-            Whither::Abroad(shard) => {
-                if self.routes().leads_to(shard).is_some() {
-                    // What goes there keeps the actor alive there: it need not be looked for again.
-                    standings.use_again(self.coarse(), &key, self.node().settings().discovery.positive_life);
-                }
-                Some(shard).filter(|shard| maps.is_open(shard.island))
-            }
+        let whither = standings.whither(self.coarse(), &key)?;
+        let (shard, keeps) = match whither {
+            Whither::Home => (home, self.is_found_by_looking(kind)),
+            Whither::Abroad(shard) => (shard, true),
+        };
+        if keeps && self.routes().leads_to(shard).is_some() {
+            // What goes there keeps the actor alive there: it need not be looked for again.
+            standings.use_again(self.coarse(), &key, self.node().settings().discovery.positive_life);
         }
+        Some(shard).filter(|shard| shard.is_home() || maps.is_open(shard.island))
+    }
+
+    /// Whether actors of a kind live where they are found. Of those with a policy the map alone says whether they live here.
+    fn is_found_by_looking(&self, kind: u32) -> bool {
+        self.node().kinds().get(kind as usize).is_some_and(|kind| matches!(kind.reach(), Reach::Discover))
     }
 
     /// Whether a message to a shard goes straight to its actor here.

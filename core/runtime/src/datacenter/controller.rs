@@ -11,16 +11,17 @@ use actix::{
 };
 use archipelago_protocol::contract::{ControlPlane, ControlPlaneError, DataCenterEvent, Epoch};
 use archipelago_protocol::datacenter::{
-    Controller, ControllerAction, ControllerEvent, ControllerReport, DataCenterRecord, DataCenterState,
-    MapChange, SharedMap, Snapshot, WriteAnswer,
+    Controller, ControllerAction, ControllerEvent, ControllerReport, DataCenterMap, DataCenterRecord,
+    DataCenterState, MapChange, SharedMap, Snapshot, WriteAnswer,
 };
 use archipelago_protocol::identity::{Generation, OwnedKey};
 use archipelago_protocol::time::Millis;
 use futures_util::StreamExt;
 use metrics::{counter, gauge};
-use tokio::sync::oneshot;
 
-use super::describe::described;
+use super::describe::{described, note_left_out};
+use super::leaving::limit;
+use super::waiting::{Waiting, Wanted};
 use super::words::{Answer, Word, say};
 use crate::env::within;
 use crate::events::Event;
@@ -37,15 +38,6 @@ pub(crate) struct AskMap;
 
 /// The datacenter is to become something else; true once it has.
 pub(crate) struct Want(pub(super) Wanted);
-
-/// What a datacenter may be asked to become.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// Asked for by anybody: only the node with the duty can do it.
-    Draining,
-    /// Asked for by the last node that stops.
-    Inactive,
-}
 
 /// The watch of the control plane told something, or broke.
 struct Told(Option<DataCenterEvent>);
@@ -77,8 +69,7 @@ pub(crate) struct DataCenterController {
     seat: Seat,
     wake: Option<SpawnHandle>,
     watch: Option<SpawnHandle>,
-    /// Those who wait for a state of the own record.
-    waiting: Vec<(Wanted, oneshot::Sender<bool>)>,
+    waiting: Waiting,
 }
 
 impl DataCenterController {
@@ -87,7 +78,7 @@ impl DataCenterController {
         let machine = Controller::new(settings.info.clone(), settings.controller.clone());
         let shared = SharedMap::new(settings.info.id().clone(), settings.controller.max_staleness)
             .starting_from((*node.datacenters().newest()).clone());
-        let (seat, wake, watch, waiting) = (Seat::new(&node, duty()), None, None, Vec::new());
+        let (seat, wake, watch, waiting) = (Seat::new(&node, duty()), None, None, Waiting::default());
         Self { node, plane, machine, shared, seat, wake, watch, waiting }
     }
 
@@ -250,6 +241,7 @@ impl DataCenterController {
     }
 
     fn hear(&mut self, snapshot: Snapshot, ctx: &mut Context<Self>) {
+        note_left_out("datacenters", snapshot.entries.len().saturating_sub(DataCenterMap::MAX_ENTRIES));
         let changes = self.shared.offer(self.node.env().now(), snapshot);
         self.publish(changes);
         // Should this node take over, it goes on with what the datacenter was asked for.
@@ -286,11 +278,11 @@ impl DataCenterController {
                 gauge!("archipelago_datacenter_controller").set(0.0);
                 tracing::warn!(node = %self.node.id(), %by, "another node speaks for this datacenter");
                 self.node.events().publish(Event::ControllerLost { by: *by });
-                self.waiting.clear();
+                self.waiting.give_up();
             }
             ControllerReport::State(state) => {
                 tracing::info!(node = %self.node.id(), %state, "the datacenter's own record has changed");
-                self.reached(*state);
+                self.waiting.reached(*state);
             }
             ControllerReport::WriteFailed => {
                 counter!("archipelago_datacenter_heartbeats_failed_total").increment(1);
@@ -298,26 +290,6 @@ impl DataCenterController {
             ControllerReport::ListFailed => {
                 counter!("archipelago_datacenter_refreshes_failed_total").increment(1);
             }
-        }
-    }
-
-    fn reached(&mut self, state: DataCenterState) {
-        for (wanted, waiter) in std::mem::take(&mut self.waiting) {
-            if wanted.is_met_by(state) {
-                // Whoever asked may have gone.
-                let _ = waiter.send(true);
-            } else {
-                self.waiting.push((wanted, waiter));
-            }
-        }
-    }
-}
-
-impl Wanted {
-    const fn is_met_by(self, state: DataCenterState) -> bool {
-        match self {
-            Self::Draining => matches!(state, DataCenterState::Draining | DataCenterState::Inactive),
-            Self::Inactive => matches!(state, DataCenterState::Inactive),
         }
     }
 }
@@ -397,14 +369,20 @@ impl Handler<Want> for DataCenterController {
         if wanted == Wanted::Draining && !self.machine.is_in_office() {
             return Box::pin(std::future::ready(false));
         }
-        let (waiter, done) = oneshot::channel();
-        self.waiting.push((wanted, waiter));
+        let Some(done) = self.waiting.wait_for(wanted) else {
+            return Box::pin(std::future::ready(false));
+        };
         let event = match wanted {
             Wanted::Draining => ControllerEvent::Drain,
             Wanted::Inactive => ControllerEvent::Disable,
         };
         self.apply(event, ctx);
-        Box::pin(async move { done.await.unwrap_or(false) })
+        // Whoever asked waits no longer than this, and is not waited for.
+        let node = Arc::clone(&self.node);
+        Box::pin(async move {
+            let done = within(node.env(), limit(&node), done).await;
+            matches!(done, Some(Ok(true)))
+        })
     }
 }
 

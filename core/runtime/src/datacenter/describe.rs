@@ -5,6 +5,7 @@ use std::sync::Arc;
 use archipelago_protocol::datacenter::DataCenterInfo;
 use archipelago_protocol::identity::NodeAddress;
 use archipelago_protocol::membership::MemberStatus;
+use metrics::gauge;
 
 use super::settings::Gateways;
 use crate::node::NodeShared;
@@ -20,8 +21,14 @@ pub(super) fn described(node: &Arc<NodeShared>, speaks: bool) -> Option<DataCent
     if settings.gateways == Gateways::All && speaks {
         endpoints = addresses(node);
     }
+    note_left_out("endpoints", endpoints.len().saturating_sub(DataCenterInfo::MAX_ENDPOINTS));
     endpoints.truncate(DataCenterInfo::MAX_ENDPOINTS);
     settings.info.clone().with_endpoints(endpoints).ok().filter(|info| !info.endpoints().is_empty())
+}
+
+/// Shows how many of something were more than the bound and are left out.
+pub(super) fn note_left_out(what: &'static str, count: usize) {
+    gauge!("archipelago_datacenter_left_out", "what" => what).set(count as f64);
 }
 
 /// Where the nodes that take part are reached, in the order of their ids, this one among them.

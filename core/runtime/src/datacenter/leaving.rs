@@ -6,7 +6,8 @@ use archipelago_protocol::call::CallError;
 use archipelago_protocol::membership::MemberStatus;
 use archipelago_protocol::time::Millis;
 
-use super::controller::{Want, Wanted, duty};
+use super::controller::{Want, duty};
+use super::waiting::Wanted;
 use super::words::{Answer, Word, say};
 use crate::arbiter::not_serving;
 use crate::env::within;
@@ -65,6 +66,6 @@ fn is_last(node: &NodeShared) -> bool {
 }
 
 /// A claim, a registration and a change of state.
-fn limit(node: &NodeShared) -> Millis {
+pub(super) fn limit(node: &NodeShared) -> Millis {
     Millis(node.settings().datacenter.controller.request_timeout.0.saturating_mul(2))
 }

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use archipelago_protocol::call::CallError;
 use archipelago_protocol::datacenter::{
-    ChooseDataCenter, DataCenterId, DataCenterState, Discovered, HomeRecord, MapEntry, OnStale, Verdict,
-    in_order, verdict,
+    ChooseDataCenter, DataCenterId, Discovered, HomeRecord, OnStale, Verdict, in_order, verdict,
 };
 use archipelago_protocol::link::Hint;
 use archipelago_protocol::time::Millis;
@@ -64,7 +63,10 @@ async fn discover(
         Verdict::Abroad { datacenter, place: FarPlace::Shard(place) } => {
             Ok(at(node, kind, &datacenter, &place).await)
         }
-        Verdict::Home | Verdict::Abroad { .. } => Ok(Located::Home),
+        Verdict::Abroad { place: FarPlace::Elsewhere(home), .. } => {
+            settle(node, kind, target, home, until).await
+        }
+        Verdict::Home | Verdict::Abroad { place: FarPlace::Named(_), .. } => Ok(Located::Home),
         Verdict::CannotSay { by } if by.is_empty() => {
             Err(unreachable("its own does not say whether it has a home"))
         }
@@ -161,15 +163,18 @@ async fn at(node: &Arc<NodeShared>, kind: u32, datacenter: &DataCenterId, place:
     Located::Abroad { shard, hint }
 }
 
-/// The datacenter that a policy names for the actor with this hash, among those that are active, our own included.
+/// The datacenter that a policy names for the actor with this hash, among all that are known, our own included. One that drains, or
+/// is not there now, keeps its actors: nobody else is named in its stead.
+///
+/// # Errors
+///
+/// [`CallError::Unreachable`] if none is known, as before the first map.
 pub(super) fn home_of(
     node: &NodeShared,
     policy: &dyn ChooseDataCenter,
     actor: u64,
 ) -> Result<DataCenterId, CallError> {
     let map = node.datacenters().newest();
-    let active = map.entries.iter().filter(|entry| entry.standing == DataCenterState::Active);
-    let active: Vec<&MapEntry> = active.collect();
-    let order = in_order(policy, (actor, 0), &map, &active, |id| node.round_trip(id));
-    order.first().map(|entry| entry.id().clone()).ok_or_else(|| unreachable("none is active"))
+    let order = in_order(policy, (actor, 0), &map, &map.homes(), |id| node.round_trip(id));
+    order.first().map(|entry| entry.id().clone()).ok_or_else(|| unreachable("none is known"))
 }

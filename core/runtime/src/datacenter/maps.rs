@@ -7,6 +7,7 @@ use archipelago_protocol::datacenter::{DataCenterId, DataCenterMap};
 use archipelago_protocol::time::Millis;
 
 use super::controller::AskMap;
+use super::describe::note_left_out;
 use crate::env::{Follower, Shown, within};
 use crate::node::{Node, NodeShared};
 use crate::remote::Peer;
@@ -20,6 +21,8 @@ pub(crate) struct Maps {
     open: Box<[AtomicBool]>,
     /// Whether any other datacenter may be asked.
     others: AtomicBool,
+    /// Whether any other datacenter is known, wherever it stands.
+    known: AtomicBool,
 }
 
 impl Maps {
@@ -29,6 +32,7 @@ impl Maps {
             islands: RwLock::default(),
             open: (0..=MOST_ISLANDS).map(|_| AtomicBool::new(false)).collect(),
             others: AtomicBool::new(false),
+            known: AtomicBool::new(false),
         };
         maps.replace(first);
         maps
@@ -53,10 +57,12 @@ impl Maps {
 
     fn open_to(&self, map: &DataCenterMap) {
         let asked: Vec<u16> = map.asked().map(|entry| self.island(entry.id())).collect();
+        note_left_out("islands", asked.iter().filter(|island| usize::from(**island) > MOST_ISLANDS).count());
         for (island, open) in (0_u16..).zip(&self.open) {
             open.store(asked.contains(&island), Ordering::Release);
         }
         self.others.store(!asked.is_empty(), Ordering::Release);
+        self.known.store(map.knows_others(), Ordering::Release);
     }
 
     /// Whoever wants to know of changes.
@@ -67,6 +73,11 @@ impl Maps {
     /// Whether any other datacenter may be asked.
     pub(crate) fn has_others(&self) -> bool {
         self.others.load(Ordering::Acquire)
+    }
+
+    /// Whether any other datacenter is known, also one that may not be asked.
+    pub(crate) fn knows_others(&self) -> bool {
+        self.known.load(Ordering::Acquire)
     }
 
     /// Whether messages may go to an island.
@@ -104,6 +115,12 @@ impl NodeShared {
     /// Whether the node takes part in a world of several datacenters, though the others may not be known yet.
     pub(crate) fn has_datacenters(&self) -> bool {
         self.env().transport().is_some() && self.datacenters().newest().own.is_some()
+    }
+
+    /// Whether actors may belong to other datacenters: there is a control plane, though it may not have said anything yet, or a
+    /// map that knows of others, though none of them may be there now.
+    pub(crate) fn may_have_actors_abroad(&self) -> bool {
+        self.control_plane().is_some() || self.datacenters().knows_others()
     }
 
     /// Whether a node belongs to another datacenter.
@@ -175,6 +192,7 @@ mod tests {
         assert!(maps.is_open(far), "what lives there is finished");
         maps.replace(map(DataCenterState::Inactive));
         assert!(!maps.is_open(far) && !maps.has_others());
+        assert!(maps.knows_others(), "what belongs there still does");
     }
 
     #[actix::test]

@@ -18,6 +18,7 @@ mod reach;
 mod round_trips;
 mod searches;
 mod settings;
+mod waiting;
 mod words;
 
 use std::sync::Arc;

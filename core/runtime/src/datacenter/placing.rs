@@ -24,7 +24,7 @@ use super::words::{Answer, Word, say};
 use crate::arbiter::not_serving;
 use crate::catalog::Target;
 use crate::message::{AcceptedBy, VirtualActor};
-use crate::node::{Node, NodeShared};
+use crate::node::{KindShared, Node, NodeShared};
 use crate::placement::{Found, address_of, seek};
 use crate::remote::{Shard, Spawned, Subject, WhereIs, Whereabouts, where_is};
 
@@ -149,7 +149,7 @@ async fn place_in_one(
     let until = node.env().now() + node.settings().call_timeout;
     while let Some(entry) = left.pop_front() {
         let placed = if map.is_own(entry.id()) {
-            place_at_home(node, actor, entry.id(), wake).await.map_err(Unplaced::from)
+            place_at_home(node, actor, entry.id(), wake).await
         } else {
             // Whoever comes after it gets a share of the time.
             let share = share_of(until.since(node.env().now()), left.len() + 1);
@@ -291,11 +291,12 @@ async fn place_at_home(
     actor: &ActorId,
     own: &DataCenterId,
     wake: bool,
-) -> Result<Option<Spawned>, PlaceError> {
+) -> Result<Option<Spawned>, Unplaced> {
     match take_in(node, actor.kind().as_str(), actor.key().as_str(), own, wake).await? {
-        Answer::Elsewhere(datacenter) => Err(PlaceError::HomedElsewhere { datacenter }),
+        Answer::Elsewhere(datacenter) => Err(PlaceError::HomedElsewhere { datacenter }.into()),
         Answer::Placed(spawned) => Ok(spawned),
-        _ => Err(PlaceError::Call(CallError::Stopped)),
+        Answer::NotTaken(error) => Err(Unplaced { error: error.into(), others_may: true }),
+        _ => Err(PlaceError::Call(CallError::Stopped).into()),
     }
 }
 
@@ -321,6 +322,11 @@ async fn place_abroad(
             Ok(Answer::Elsewhere(datacenter)) => {
                 take_back(homes, actor, made).await;
                 return Err(PlaceError::HomedElsewhere { datacenter }.into());
+            }
+            Ok(Answer::NotTaken(error)) => {
+                tracing::debug!(%address, %error, "an endpoint refuses an actor");
+                attempt.heard(EndpointSaid::NotTaken);
+                last = error;
             }
             Ok(other) => {
                 tracing::debug!(?other, "an answer to something else");
@@ -361,7 +367,7 @@ async fn take_back(homes: &Arc<dyn Homes>, actor: &ActorId, made: Option<HomeSta
 ///
 /// # Errors
 ///
-/// [`CallError::NotServing`] if it takes none now, and as [`Node::spawn_at`].
+/// [`CallError::NotServing`] if nobody can say now whether it does, and as [`Node::spawn_at`].
 pub(super) async fn take_in(
     node: &Arc<NodeShared>,
     kind: &str,
@@ -379,7 +385,10 @@ pub(super) async fn take_in(
     let home = match homes.home_of(&actor).await.map_err(unsettled)? {
         Some(home) => home,
         None => {
-            takes_new(node, own)?;
+            // Once a home is written down nobody else takes the actor: what speaks against it is said before.
+            if let Err(error) = takes_new(node, own, &actor) {
+                return Ok(Answer::NotTaken(error));
+            }
             homes.settle_home(&actor, own).await.map_err(unsettled)?.home
         }
     };
@@ -392,14 +401,19 @@ pub(super) async fn take_in(
     bring_to_life(node, kind, key, &actor).await.map(|spawned| Answer::Placed(Some(spawned)))
 }
 
-fn takes_new(node: &NodeShared, own: &DataCenterId) -> Result<(), CallError> {
+/// Whether an actor that has no home yet may get it here: the datacenter stays, and this node knows the kind, which somebody hosts.
+fn takes_new(node: &NodeShared, own: &DataCenterId, actor: &ActorId) -> Result<(), CallError> {
     let standing = node.datacenters().newest().get(own).map(|entry| entry.standing);
-    match standing {
-        Some(DataCenterState::Draining | DataCenterState::Inactive) => {
-            Err(not_serving("the datacenter takes no new actors"))
-        }
-        _ => Ok(()),
+    if let Some(DataCenterState::Draining | DataCenterState::Inactive) = standing {
+        return Err(not_serving("the datacenter takes no new actors"));
     }
+    let name = actor.kind().as_str();
+    let kind = node.kind_index(actor.kind()).and_then(|index| node.kinds().get(index as usize));
+    let view = node.members().view();
+    let is_hosted = |kind: &Arc<KindShared>| {
+        kind.is_hosted() || view.members.values().any(|member| member.info.kinds.contains(name))
+    };
+    if kind.is_some_and(is_hosted) { Ok(()) } else { Err(CallError::UnknownKind { kind: name.into() }) }
 }
 
 /// Brings an actor to life on whichever node of this datacenter owns it.

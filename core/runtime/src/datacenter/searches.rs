@@ -32,6 +32,8 @@ pub(crate) enum Sought {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FarPlace {
     Shard(ShardPlace),
+    /// The datacenter that was asked knows that it was placed in this one.
+    Elsewhere(DataCenterId),
     Named(ActorPath),
 }
 
@@ -140,9 +142,12 @@ fn apply(node: &Arc<NodeShared>, event: DiscoveryEvent<'_, Sought, FarPlace>) {
 }
 
 fn wake_at(node: &Arc<NodeShared>, at: Millis) {
-    let (weak, sleep) = (Arc::downgrade(node), node.env().sleep(at.since(node.env().now())));
+    let (weak, env) = (Arc::downgrade(node), Arc::clone(node.env()));
     node.env().spawn(Box::pin(async move {
-        sleep.await;
+        // The machine takes no wake-up that comes too soon.
+        while env.now() < at {
+            env.sleep(at.since(env.now())).await;
+        }
         if let Some(node) = weak.upgrade() {
             apply(&node, DiscoveryEvent::WokeUp);
         }
@@ -188,18 +193,24 @@ async fn question(
     };
     let question = WhereIs { subject, place: false, live: true, relayed: false };
     match ask_endpoint(node, datacenter, &endpoint, &question, limit).await {
-        Ok(Whereabouts::Shard(place)) => match place.residence {
-            Residence::Here => FarAnswer::Yes(FarPlace::Shard(place)),
-            _ if place.home.as_ref() == Some(datacenter) => FarAnswer::Yes(FarPlace::Shard(place)),
-            Residence::NotHere => FarAnswer::No,
-            Residence::Unsettled => FarAnswer::Unsettled,
-        },
+        Ok(Whereabouts::Shard(place)) => answer_of(place, datacenter),
         Ok(Whereabouts::Named(Some(path))) => FarAnswer::Yes(FarPlace::Named(path)),
         Ok(_) => FarAnswer::No,
         Err(error) => {
             tracing::debug!(%datacenter, %endpoint, %error, "a datacenter did not say where something is");
             if error.is_refused() { FarAnswer::Refused } else { FarAnswer::Failed }
         }
+    }
+}
+
+/// What a datacenter has said about an actor: it has it, or knows where it was placed, or neither.
+fn answer_of(place: ShardPlace, asked: &DataCenterId) -> FarAnswer<FarPlace> {
+    match (place.residence, &place.home) {
+        (Residence::Here, _) => FarAnswer::Yes(FarPlace::Shard(place)),
+        (_, Some(home)) if home == asked => FarAnswer::Yes(FarPlace::Shard(place)),
+        (_, Some(home)) => FarAnswer::Yes(FarPlace::Elsewhere(home.clone())),
+        (Residence::NotHere, None) => FarAnswer::No,
+        (Residence::Unsettled, None) => FarAnswer::Unsettled,
     }
 }
 

@@ -11,8 +11,9 @@ use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::controller::{AskMap, Hear, Want, Wanted};
+use super::controller::{AskMap, Hear, Want};
 use super::placing::take_in;
+use super::waiting::Wanted;
 use crate::arbiter::not_serving;
 use crate::env::within;
 use crate::node::NodeShared;
@@ -51,6 +52,8 @@ pub(super) enum Answer {
     Placed(Option<Spawned>),
     /// The actor was placed in another datacenter before.
     Elsewhere(DataCenterId),
+    /// The actor was not taken, and nothing was written down: why.
+    NotTaken(CallError),
 }
 
 /// Says something to the node at `address`, within `limit`. With `to`, only to that node.

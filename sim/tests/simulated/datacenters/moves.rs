@@ -9,7 +9,7 @@ pub(super) type Births = Arc<Mutex<Vec<(String, usize)>>>;
 /// Says in which datacenter it lives.
 #[derive(VirtualActor)]
 #[virtual_actor(handles(Where))]
-pub(super) struct Resident(u32);
+pub(super) struct Resident(pub(super) u32);
 
 #[remote(u32)]
 pub(super) struct Where;

@@ -136,6 +136,7 @@ impl<K: Ord + Clone, P: Clone> Discovery<K, P> {
         (map, random): (&DataCenterMap, u64),
         out: &mut Actions<K, P>,
     ) {
+        self.forget_who_is_gone(map);
         let id = FlightId(self.number());
         let (mut parties, mut skipped) = (Vec::new(), Vec::new());
         for (nth, entry) in (0_u64..).zip(map.asked()) {
@@ -157,6 +158,14 @@ impl<K: Ord + Clone, P: Clone> Discovery<K, P> {
             self.ask_next(now, id, party, out);
         }
         self.conclude_if_over(now, id, out);
+    }
+
+    /// What was learned of datacenters that are in the map no more.
+    fn forget_who_is_gone(&mut self, map: &DataCenterMap) {
+        if self.breakers.len().max(self.trips.len()) > map.entries.len() {
+            self.breakers.retain(|id, _| map.get(id).is_some());
+            self.trips.retain(|id, _| map.get(id).is_some());
+        }
     }
 
     /// Asks the next endpoint of a datacenter; false if there is none.
@@ -259,6 +268,10 @@ impl<K: Ord + Clone, P: Clone> Discovery<K, P> {
     }
 
     fn on_woke_up(&mut self, now: Millis, out: &mut Actions<K, P>) {
+        // One that was overtaken by an earlier one plans nothing: else each of them would ask for another for ever.
+        if self.wake_at.is_none_or(|planned| now < planned) {
+            return;
+        }
         self.wake_at = None;
         let due: Vec<FlightId> =
             self.flights.iter().filter(|(_, f)| f.wake_at() <= now).map(|(id, _)| *id).collect();

@@ -365,6 +365,45 @@ fn searches_and_memories_are_bounded() {
     assert_eq!(bed.machine.remembered(), 3);
 }
 
+/// A timer that was overtaken by an earlier one asks for no other, or there would be more and more of them.
+#[test]
+fn wake_ups_do_not_multiply() {
+    let mut bed = Bed::new(&["a", "b", "c"]);
+    let (mut timers, mut moments, mut overtaken, mut now) = (Vec::new(), BTreeSet::new(), 0, 0);
+    let mut actions = bed.seek(now, 1);
+    loop {
+        for (ask, _) in asked(&actions) {
+            actions.extend(bed.answer(now, ask, FarAnswer::Unsettled));
+        }
+        timers.extend(actions.iter().filter_map(|action| match action {
+            Action::WakeAt(at) => Some(at.0),
+            _ => None,
+        }));
+        timers.sort_unstable_by(|one, other| other.cmp(one));
+        let Some(next) = timers.pop() else { break };
+        now = next;
+        actions = bed.wake(now);
+        if !moments.insert(now) {
+            overtaken += 1;
+            assert_eq!(actions, [], "what was due at {now} is done");
+        }
+    }
+    assert_eq!(bed.machine.searches(), 0);
+    assert!(overtaken > 0, "more than one timer stood for the same moment");
+}
+
+#[test]
+fn nothing_is_kept_of_datacenters_that_are_in_the_map_no_more() {
+    let mut bed = Bed::new(&[]);
+    for n in 0..20 {
+        bed.map = map(&[&format!("dc{n}")]);
+        let asks = asked(&bed.seek(n * 100, 1));
+        bed.answer(n * 100, asks[0].0, FarAnswer::Yes(1));
+    }
+    assert!(bed.machine.trips.len() <= 2 && bed.machine.breakers.len() <= 2);
+    assert_eq!(bed.machine.round_trip(&id("dc0")), None);
+}
+
 proptest! {
     /// Absence is concluded from what everybody has said, and from nothing else.
     #[test]
