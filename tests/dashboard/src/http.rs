@@ -34,13 +34,32 @@ pub(crate) fn request(
         "{method} {path} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\nContent-Type: application/json\r\n{token}\
          Content-Length: {length}\r\n\r\n{body}"
     )?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
+    let answer = whole(&mut stream)?;
     let answer = String::from_utf8_lossy(&answer);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
     let body = serde_json::from_str(body).unwrap_or_default();
     Ok(Answer { status, head: head.to_owned(), body })
+}
+
+/// Reads until as much is there as the head promises. The driver of the browser says that it closes the connection, and does not.
+fn whole(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    let (mut answer, mut part) = (Vec::new(), [0; 4096]);
+    while promised(&answer).is_none_or(|length| answer.len() < length) {
+        match stream.read(&mut part)? {
+            0 => break,
+            count => answer.extend_from_slice(&part[..count]),
+        }
+    }
+    Ok(answer)
+}
+
+/// The length of the whole answer, once its head is there and says it.
+fn promised(answer: &[u8]) -> Option<usize> {
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length:"))?;
+    Some(end + 4 + length.trim().parse::<usize>().ok()?)
 }
 
 const PATIENCE: Duration = Duration::from_secs(20);

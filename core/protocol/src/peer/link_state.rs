@@ -284,11 +284,13 @@ impl PeerLink {
         actions
     }
 
-    /// The connection in use ends. Only one that has held for a while shows that the link is sound: a peer that shakes hands and
-    /// breaks again and again is dialled ever more rarely.
+    /// The connection in use ends. Only one that has held as long as the wait before it shows that the link is sound: a peer that
+    /// shakes hands and breaks again and again is dialled ever more rarely, and one that is cut off now and then stays connected
+    /// most of the time.
     fn look_back(&mut self, now: Millis) {
-        if now.since(self.up_since) >= Self::STEADY {
-            self.quick = true;
+        let held = now.since(self.up_since);
+        self.quick |= held >= Self::STEADY;
+        if held >= self.backoff.last().min(Self::STEADY) {
             self.backoff.reset();
         }
     }

@@ -108,7 +108,7 @@ async fn a_call_ends_with_its_deadline_and_says_that_the_handler_had_started() {
             acts.push((act, subject, outcome.split(':').next().unwrap_or_default().to_owned()));
         }
     }
-    let subject = format!("{WELCOME:?} of Guest/guest");
+    let subject = format!("{WELCOME:?} of \"Guest\" / \"guest\"");
     assert_eq!(acts, [("call".to_owned(), subject, "refused (timeout)".to_owned())]);
     node.stop().await.unwrap();
 }

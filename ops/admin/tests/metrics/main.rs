@@ -154,8 +154,11 @@ async fn work(first: &Node, second: &Node, west: &Node) {
     for key in ["a", "z"] {
         first.actor::<Loner>(key).send(Greet).await.unwrap();
         first.actor::<Shelf>(key).send(Greet).await.unwrap();
-        first.actor::<Scribe>(key).send(Note).await.unwrap();
-        first.actor::<Scribe>(key).deactivate().unwrap();
+        let scribe = first.actor::<Scribe>(key);
+        scribe.send(Note).await.unwrap();
+        let gone = scribe.watch().await.unwrap();
+        scribe.deactivate().unwrap();
+        gone.await; // and saved
     }
     first.named::<Porter>("/nobody").unwrap().tell(Note).unwrap();
     eventually("the letter is dead", || !first.dead_letters().is_empty()).await;

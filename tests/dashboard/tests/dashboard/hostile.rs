@@ -45,7 +45,8 @@ async fn hostile_names_and_keys_are_text_on_every_screen_and_run_nothing() {
         .await;
     let mut shown = browser.texts("[data-actor]").await;
     let mut written = KEYS.map(|(_, written)| written.to_owned());
-    (shown.sort(), written.sort());
+    shown.sort();
+    written.sort();
     assert_eq!(shown, written);
     for (_, written) in KEYS {
         let click = format!(

@@ -1,6 +1,5 @@
 //! Each screen shows what the API answers.
 
-use archipelago::prelude::*;
 use archipelago_dashboard_tests::{Browser, Cluster, Greet, Guest, Porter, TOKEN, Wanted};
 use serde_json::{Value, json};
 
@@ -98,7 +97,8 @@ async fn actors(cluster: &Cluster, browser: &Browser) {
     browser.until("return document.querySelectorAll('[data-actor]').length === 11").await;
     let mut shown = browser.texts("[data-actor]").await;
     let mut keys: Vec<&str> = found.iter().map(|actor| actor["key"].as_str().unwrap()).collect();
-    (shown.sort(), keys.sort_unstable());
+    shown.sort();
+    keys.sort_unstable();
     assert_eq!(shown, keys);
     browser.run("[...document.querySelectorAll('[data-actor]')].find((one) => one.innerText === 'guest-21').click()").await;
     let one = cluster.api("actors/Guest/guest-21");
