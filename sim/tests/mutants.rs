@@ -215,8 +215,8 @@ fn messages_overtaken_in_a_move_break_the_promise_of_order_by_name() {
 }
 
 #[test]
-fn an_old_owner_that_goes_on_breaks_the_promise_of_one_owner_by_name() {
-    breaks_by_moves(Mutant::ReleaseBeforeQuiet, Invariant::ShardHasOneOwner);
+fn an_old_owner_that_serves_again_breaks_the_promise_of_one_owner_by_name() {
+    breaks_by_moves(Mutant::UnsealAfterUnknown, Invariant::ShardHasOneOwner);
 }
 
 #[test]

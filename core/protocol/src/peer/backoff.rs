@@ -25,7 +25,7 @@ impl Backoff {
 
     /// The wait after one more failure; `random` is any number.
     pub fn next(&mut self, random: u64) -> Millis {
-        let nominal = self.nominal(self.failures);
+        let nominal = self.nominal();
         self.failures = self.failures.saturating_add(1);
         jittered(nominal, random)
     }
@@ -33,11 +33,6 @@ impl Backoff {
     /// The longest wait, for a failure that time alone will hardly mend; `random` is any number.
     pub fn at_the_cap(&self, random: u64) -> Millis {
         jittered(self.longest, random)
-    }
-
-    /// The nominal length of the newest wait; nothing without one since the last success.
-    pub fn last(&self) -> Millis {
-        self.failures.checked_sub(1).map_or(Millis::ZERO, |earlier| self.nominal(earlier))
     }
 
     /// Begins with the first wait again: there was a success.
@@ -50,8 +45,8 @@ impl Backoff {
         self.failures
     }
 
-    fn nominal(&self, failures: u32) -> Millis {
-        let factor = 1_u64.checked_shl(failures).unwrap_or(u64::MAX);
+    fn nominal(&self) -> Millis {
+        let factor = 1_u64.checked_shl(self.failures).unwrap_or(u64::MAX);
         Millis(self.first.0.saturating_mul(factor)).min(self.longest)
     }
 }

@@ -46,6 +46,9 @@ impl PeerLink {
     pub const RACE_WAIT: Millis = Millis(1_000);
     /// How long a connection must have held for its loss to be answered by a dial at once.
     pub const STEADY: Millis = Millis(10_000);
+    /// How long a connection must have held for the waits to begin anew after it: whoever breaks sooner is no better than one who
+    /// cannot be reached.
+    pub const HELD: Millis = Millis(1_000);
     /// How long a peer that has departed may keep its connection to say goodbye.
     pub const PARTING: Millis = Millis(10_000);
 
@@ -284,13 +287,12 @@ impl PeerLink {
         actions
     }
 
-    /// The connection in use ends. Only one that has held as long as the wait before it shows that the link is sound: a peer that
-    /// shakes hands and breaks again and again is dialled ever more rarely, and one that is cut off now and then stays connected
-    /// most of the time.
+    /// The connection in use ends. Only one that has held for a while shows that the link is sound: a peer that shakes hands and
+    /// breaks again and again is dialled ever more rarely.
     fn look_back(&mut self, now: Millis) {
         let held = now.since(self.up_since);
         self.quick |= held >= Self::STEADY;
-        if held >= self.backoff.last().min(Self::STEADY) {
+        if held >= Self::HELD {
             self.backoff.reset();
         }
     }
