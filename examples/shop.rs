@@ -28,7 +28,6 @@ use actix_web::http::StatusCode;
 use actix_web::{App, HttpServer, ResponseError, get, post, web};
 use archipelago::config::Loader;
 use archipelago::prelude::*;
-use futures_util::future::{Either, join, select};
 
 type Items = BTreeMap<String, u32>;
 
@@ -131,32 +130,25 @@ async fn look(node: web::Data<Node>, owner: web::Path<String>) -> Result<web::Js
     Ok(web::Json(node.actor::<Cart>(&*owner).send(Look).await?))
 }
 
-/// The web server, and where it listens. It listens for SIGTERM and SIGINT itself, and ends when what it had begun is answered.
+/// The web server, and where it listens. It does not listen for signals: the node does, and a server of actix-web would stop the whole
+/// system under it.
 fn start_server(node: &Node, address: &str) -> std::io::Result<(Server, SocketAddr)> {
     let node = web::Data::new(node.clone());
     let app = move || App::new().app_data(node.clone()).service(put).service(look);
-    let server = HttpServer::new(app).workers(2).shutdown_timeout(DOOR_LIMIT.as_secs()).bind(address)?;
+    let server = HttpServer::new(app).workers(2).disable_signals().shutdown_timeout(DOOR_LIMIT.as_secs());
+    let server = server.bind(address)?;
     let address = server.addrs()[0];
     Ok((server.run(), address))
 }
 
-/// Serves until the server ends, the node is stopped by an operator, or can serve no longer. The server goes first, because its last
-/// requests still need actors.
+/// Serves until SIGTERM or SIGINT, until an operator stops the node, or until it can serve no longer. The server goes first, when what it
+/// had begun is answered: its last requests still need actors.
 async fn serve(server: Server, node: &Node) -> Result<(), BoxError> {
-    let handle = server.handle();
-    let lost = std::pin::pin!(node.session_lost());
-    let stopped = std::pin::pin!(node.stopped());
-    if let Either::Right((_, server)) = select(server, select(lost, stopped)).await {
-        let _ = join(handle.stop(true), server).await;
-    }
-    match node.stop().await {
-        // An operator was first.
-        Err(archipelago::StopError::Twice) => {
-            node.stopped().await;
-            Ok(())
-        }
-        stopped => Ok(stopped?),
-    }
+    let door = server.handle();
+    let server = actix::spawn(server);
+    let ran = node.run_closing(|| door.stop(true)).await;
+    server.await??;
+    Ok(ran?)
 }
 
 /// One request over a connection of its own: the status line and the body.
@@ -209,18 +201,17 @@ async fn main() -> Result<(), BoxError> {
     let bind = std::env::var("SHOP_BIND").unwrap_or_else(|_| "127.0.0.1:8080".to_owned());
     let (server, at) = start_server(&node, if testing { "127.0.0.1:0" } else { &bind })?;
     println!("serving on http://{at}");
-    let handle = server.handle();
+    let serving = node.clone();
     let client = testing.then(|| {
         actix::spawn(async move {
             let tested = web::block(move || self_test(at)).await;
-            handle.stop(true).await;
-            tested
+            serving.begin_stop().map(|()| tested)
         })
     });
     serve(server, &node).await?;
     println!("stopped");
     if let Some(client) = client {
-        client.await???;
+        client.await????;
     }
     Ok(())
 }

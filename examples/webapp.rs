@@ -18,7 +18,6 @@ use actix_web::dev::Server;
 use actix_web::http::StatusCode;
 use actix_web::{App, HttpServer, ResponseError, get, post, web};
 use archipelago::prelude::*;
-use futures_util::future::{Either, join, select};
 
 type Items = BTreeMap<String, u32>;
 
@@ -95,23 +94,24 @@ pub(crate) async fn start_node() -> Result<Node, archipelago::Error> {
     Node::builder().actor::<Cart>().start().await
 }
 
-/// The web server, and where it listens. Each of its workers has a handle to the node.
+/// The web server, and where it listens. Each of its workers has a handle to the node. It does not listen for signals: the node does,
+/// and a server of actix-web would stop the whole system under it.
 pub(crate) fn start_server(node: &Node, address: &str) -> std::io::Result<(Server, SocketAddr)> {
     let node = web::Data::new(node.clone());
     let app = move || App::new().app_data(node.clone()).service(put).service(look);
-    let server = HttpServer::new(app).workers(2).bind(address)?;
+    let server = HttpServer::new(app).workers(2).disable_signals().bind(address)?;
     let address = server.addrs()[0];
     Ok((server.run(), address))
 }
 
-/// Serves until the server ends, as it does on ctrl-c, or the node can serve no longer. Then the server goes first,
-/// because its last requests still need actors.
-pub(crate) async fn serve(server: Server, node: &Node) -> Result<(), archipelago::Error> {
-    let handle = server.handle();
-    if let Either::Right((_, server)) = select(server, std::pin::pin!(node.session_lost())).await {
-        let _ = join(handle.stop(true), server).await;
-    }
-    Ok(node.stop().await?)
+/// Serves until ctrl-c, or until the node can serve no longer. Then the server goes first, because its last requests still need
+/// actors.
+pub(crate) async fn serve(server: Server, node: &Node) -> Result<(), BoxError> {
+    let door = server.handle();
+    let server = actix::spawn(server);
+    let ran = node.run_closing(|| door.stop(true)).await;
+    server.await??;
+    Ok(ran?)
 }
 
 /// One request over a connection of its own: the status line and the body.
@@ -152,23 +152,22 @@ fn self_test(at: SocketAddr) -> std::io::Result<()> {
 }
 
 #[actix::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), BoxError> {
     let testing = std::env::args().any(|argument| argument == "--self-test");
     let node = start_node().await?;
     let (server, at) = start_server(&node, if testing { "127.0.0.1:0" } else { "127.0.0.1:8080" })?;
     println!("serving on http://{at}");
-    let handle = server.handle();
+    let serving = node.clone();
     let client = testing.then(|| {
         actix::spawn(async move {
             let tested = web::block(move || self_test(at)).await;
-            handle.stop(true).await;
-            tested
+            serving.begin_stop().map(|()| tested)
         })
     });
     serve(server, &node).await?;
     println!("stopped");
     if let Some(client) = client {
-        client.await???;
+        client.await????;
     }
     Ok(())
 }

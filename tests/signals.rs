@@ -7,6 +7,8 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
+use archipelago::config::Settings;
+use archipelago::prelude::*;
 use futures_util::future::join;
 use support::{Log, Probe, SayLater, builder, say};
 
@@ -18,8 +20,10 @@ fn serve() {
         let node = builder().actor_with(move |_, _| Probe::new(&probe_log)).start().await.unwrap();
         node.actor::<Probe>("alice").send(say("hello")).await.unwrap();
         let slow = node.actor::<Probe>("alice").send(SayLater { what: "finished".to_owned(), ms: 300 });
-        // `run` is polled first, so it listens for signals when this line is printed.
-        let (ran, ()) = join(node.run(), async { println!("\nready") }).await;
+        let door = log.clone();
+        let close = async || door.note("door closed");
+        // It is polled first, so it listens for signals when this line is printed.
+        let (ran, ()) = join(node.run_closing(close), async { println!("\nready") }).await;
         ran.unwrap();
         slow.await.unwrap();
         println!("\nlog {}", log.lines().join(" "));
@@ -43,6 +47,8 @@ fn drains(test: &str, signal: &str) {
     assert!(killed.success());
     let log = lines.find(|line| line.starts_with("log ")).expect("the child ended early");
     assert!(log.contains("finished"), "the running handler was cut off: {log}");
+    let closed = log.find("door closed").expect("the door is closed first");
+    assert!(closed < log.find("deactivate").unwrap(), "the door is closed before any actor goes: {log}");
     assert!(log.ends_with("deactivate NodeStopping gone"), "the hook did not run: {log}");
     assert!(child.wait().unwrap().success());
 }
@@ -55,4 +61,34 @@ fn sigterm_drains_a_serving_process() {
 #[test]
 fn sigint_drains_a_serving_process() {
     drains("sigint_drains_a_serving_process", "-INT");
+}
+
+/// Whoever stops the actix system under a node is told what that means.
+#[test]
+fn a_node_whose_system_was_stopped_says_so_when_it_stops() {
+    actix::System::new().block_on(async {
+        let node = Node::builder().settings(Settings::default()).actor::<Bystander>();
+        let node = node.start().await.unwrap();
+        node.actor::<Bystander>("alice").send(Wave).await.unwrap();
+        actix::System::current().stop();
+        // The arbiters end one after the other.
+        actix::clock::sleep(std::time::Duration::from_millis(300)).await;
+        assert_eq!(node.stop().await, Err(archipelago::StopError::SystemStopped));
+    });
+}
+
+#[remote]
+struct Wave;
+
+#[derive(Default, VirtualActor)]
+#[virtual_actor(handles(Wave))]
+struct Bystander;
+
+impl Actor for Bystander {
+    type Context = Context<Self>;
+}
+
+impl Handler<Wave> for Bystander {
+    type Result = ();
+    fn handle(&mut self, _: Wave, _: &mut Context<Self>) {}
 }

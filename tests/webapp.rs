@@ -60,16 +60,17 @@ async fn a_failed_call_has_a_status_that_says_whether_to_try_again() {
 }
 
 #[actix::test]
-async fn the_end_of_the_server_ends_the_node() {
+async fn the_end_of_the_node_closes_the_door() {
     let node = webapp::start_node().await.unwrap();
     let (server, at) = webapp::start_server(&node, "127.0.0.1:0").unwrap();
-    let handle = server.handle();
+    let stopped_by = node.clone();
     let client = actix::spawn(async move {
         let answer = request(at, "GET", "/carts/alice", "").await;
-        handle.stop(true).await;
+        stopped_by.begin_stop().unwrap();
         answer
     });
     webapp::serve(server, &node).await.unwrap();
     assert_eq!(client.await.unwrap().0, OK);
     assert_eq!(node.stop().await, Err(archipelago::StopError::Twice));
+    assert!(std::net::TcpStream::connect(at).is_err(), "nobody listens any more");
 }

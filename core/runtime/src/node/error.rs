@@ -123,6 +123,13 @@ pub enum StopError {
     /// The thread that asks belongs to no actix system, so there is nowhere to stop from. Nothing was begun.
     #[error("no actix system runs on this thread")]
     NoSystem,
+    /// The actix system was stopped before the node, and its arbiters with it: nothing could be handed over, no hook ran, and what
+    /// the node owned becomes free when its session runs out. A web server of actix does that when it listens for signals itself:
+    /// see [`Node::run_closing`](crate::Node::run_closing).
+    #[error(
+        "the actix system was stopped before the node; a web server must not listen for signals itself: disable_signals()"
+    )]
+    SystemStopped,
     /// The process could not listen for SIGINT and SIGTERM.
     #[error("cannot listen for signals: {reason}")]
     Signals {

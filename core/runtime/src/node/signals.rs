@@ -13,19 +13,28 @@ impl Node {
     ///
     /// As `stop`; and [`StopError::SessionLost`] if the node can serve no longer.
     pub async fn run(&self) -> Result<(), StopError> {
+        self.run_closing(async || ()).await
+    }
+
+    /// The same for a program with a door of its own, a web server for instance: `close` closes it, once, when the end has come,
+    /// and before the node stops, because the last requests still need actors.
+    ///
+    /// A server of actix-web must not listen for signals itself (`disable_signals`): it would stop the whole actix system, with
+    /// the arbiters of the node.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub async fn run_closing(&self, close: impl AsyncFnOnce()) -> Result<(), StopError> {
         let told = std::pin::pin!(crate::env::told_to_end());
         let lost = std::pin::pin!(self.session_lost());
         let stopped = std::pin::pin!(self.stopped());
-        match select(select(told, stopped), lost).await {
+        let end = select(select(told, stopped), lost).await;
+        close().await;
+        match end {
             Either::Left((Either::Left((told, _)), _)) => {
                 told.map_err(|error| StopError::Signals { reason: error.to_string() })?;
-                match self.stop().await {
-                    Err(StopError::Twice) => {
-                        self.stopped().await;
-                        Ok(())
-                    }
-                    stopped => stopped,
-                }
+                self.stop_or_see_it_stopped().await
             }
             Either::Left((Either::Right(((), _)), _)) => Ok(()),
             Either::Right((reason, _)) => {
@@ -33,6 +42,16 @@ impl Node {
                 let _ = self.stop().await;
                 Err(StopError::SessionLost { reason })
             }
+        }
+    }
+
+    async fn stop_or_see_it_stopped(&self) -> Result<(), StopError> {
+        match self.stop().await {
+            Err(StopError::Twice) => {
+                self.stopped().await;
+                Ok(())
+            }
+            stopped => stopped,
         }
     }
 

@@ -20,6 +20,7 @@ impl Node {
     /// # Errors
     ///
     /// [`StopError::Unfinished`] counts what the budget was too short for; the node has stopped all the same.
+    /// [`StopError::SystemStopped`] says that the node had no arbiters any more.
     pub async fn stop(&self) -> Result<(), StopError> {
         if !self.shared().lives().begin_stop() {
             return Err(StopError::Twice);
@@ -30,6 +31,7 @@ impl Node {
         node.members().plan(Plan::Leave);
         datacenter::leaving(node).await;
         let until = node.env().now() + node.settings().stop_budget;
+        let headless = has_lost_its_arbiters(node);
         hand_everything_over(node, node.env().now() + Millis(node.settings().stop_budget.0 / 2)).await;
         let arbiters = node.data_arbiters();
         let reports = join_all(arbiters.clone().map(|index| ask_to_drain(node, index, until))).await;
@@ -53,7 +55,7 @@ impl Node {
             tracing::warn!(node = %node.id(), "what was begun to rejoin has not ended in time");
         }
         node.lives().stop_is_over();
-        summed_up(node, drained)
+        if headless { Err(StopError::SystemStopped) } else { summed_up(node, drained) }
     }
 }
 
@@ -84,6 +86,15 @@ impl Node {
     pub async fn stopped(&self) {
         self.shared().lives().stopped().await;
     }
+}
+
+/// Somebody stopped the actix system under the node.
+fn has_lost_its_arbiters(node: &NodeShared) -> bool {
+    let lost = node.data_arbiters().any(|index| node.arbiter(index).ingress().is_closed());
+    if lost {
+        tracing::error!(node = %node.id(), "the actix system was stopped before the node: nothing can be handed over");
+    }
+    lost
 }
 
 fn summed_up(node: &NodeShared, drained: Vec<Option<Drained>>) -> Result<(), StopError> {

@@ -21,6 +21,20 @@ struct Account {
     why: Option<String>,
 }
 
+impl Account {
+    fn note(&mut self, told: Told) {
+        match told {
+            Told::Done => self.acknowledged += 1,
+            Told::Nothing => self.unknown += 1,
+            Told::NotTaken => {}
+            Told::Refused(why) => {
+                self.refused += 1;
+                self.why.get_or_insert(why);
+            }
+        }
+    }
+}
+
 /// What became of one put.
 #[derive(Debug, PartialEq, Eq)]
 enum Told {
@@ -123,18 +137,11 @@ fn call(port: u16, first: usize, over: &AtomicBool, account: &Mutex<Account>) {
     while !over.load(Ordering::Relaxed) {
         cart = (cart + 1) % CARTS;
         let told = put(port, cart);
-        let mut account = account.lock().unwrap_or_else(PoisonError::into_inner);
-        match told {
-            Told::Done => account.acknowledged += 1,
-            Told::Nothing => account.unknown += 1,
-            Told::Refused(why) => {
-                account.refused += 1;
-                account.why.get_or_insert(why);
-            }
-            Told::NotTaken => {
-                drop(account);
-                std::thread::sleep(Duration::from_millis(50));
-            }
+        let down = matches!(told, Told::Nothing | Told::NotTaken);
+        account.lock().unwrap_or_else(PoisonError::into_inner).note(told);
+        if down {
+            // Whoever asks on and on where nobody answers only takes the processor from the others.
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
 }
