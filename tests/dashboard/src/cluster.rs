@@ -193,6 +193,8 @@ impl Founding<'_> {
             ("session.ttl", "3s".to_owned()),
             ("session.heartbeat", "900ms".to_owned()),
             ("membership.leader", "oldest".to_owned()),
+            // An actor whose shard moves is gone until its next message: what is counted here must stay.
+            ("sharding.rebalance", "false".to_owned()),
             ("admin.token_file", self.folder.join("token").display().to_string()),
             ("admin.guard_reads", wanted.guarded.to_string()),
         ];

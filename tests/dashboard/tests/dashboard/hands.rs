@@ -17,7 +17,9 @@ async fn the_whole_page_is_used_with_the_keyboard() {
     browser.until_text("dialog[open]", "search or filter").await;
     browser.escape().await;
     browser.until("return document.querySelector('dialog[open]') === null").await;
-    browser.type_keys("4/").await;
+    browser.type_keys("4").await;
+    browser.until("return document.querySelector('input[name=prefix]') !== null").await;
+    browser.type_keys("/").await;
     browser.until("return document.activeElement.name === 'prefix'").await;
     // What is typed into a field is no command, and stays there while the page is drawn anew.
     browser.type_keys("guest-1").await;

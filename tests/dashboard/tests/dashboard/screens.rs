@@ -148,8 +148,10 @@ async fn datacenters(cluster: &Cluster, browser: &Browser) {
     let known = answer["datacenters"].as_array().unwrap();
     assert_eq!(known.len(), 2);
     for datacenter in known {
-        let (name, standing) = (datacenter["id"].as_str().unwrap(), datacenter["standing"].as_str().unwrap());
-        let row = format!("tr[data-key='{name}']");
+        let (name, standing) =
+            (datacenter["name"].as_str().unwrap(), datacenter["standing"].as_str().unwrap());
+        let row = format!("tr[data-key='{}']", datacenter["id"].as_str().unwrap());
+        browser.until_text(&row, name).await;
         browser.until_text(&row, standing).await;
         browser.until_text(&row, datacenter["endpoints"][0].as_str().unwrap()).await;
         browser
@@ -161,11 +163,13 @@ async fn datacenters(cluster: &Cluster, browser: &Browser) {
         .until("the other is measured", || {
             let all = cluster.api("datacenters");
             let south =
-                all["datacenters"].as_array().unwrap().iter().find(|one| one["id"] == "south").cloned();
+                all["datacenters"].as_array().unwrap().iter().find(|one| one["name"] == "south").cloned();
             south.is_some_and(|south| south["round_trip_ms"].is_number())
         })
         .await;
-    browser.until("return / (ms|µs)/.test(document.querySelector(\"tr[data-key='south']\").innerText)").await;
+    browser
+        .until("return / (ms|µs)/.test(document.querySelector(\"tr[data-key='europe.south']\").innerText)")
+        .await;
     browser.until("return document.querySelector('.link.holds') !== null").await;
 }
 
