@@ -1,5 +1,9 @@
 //! The web application of the examples, over real HTTP.
-#![allow(clippy::disallowed_methods, reason = "the server under test runs on the test's own arbiter")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the server under test runs on the test's own arbiter, and its port is knocked at"
+)]
 
 #[allow(dead_code, reason = "the example's own main is not called")]
 #[path = "../examples/webapp.rs"]
