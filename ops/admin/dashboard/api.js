@@ -73,6 +73,7 @@ async function ask(path, request) {
 
 async function body(response) {
   const said = await response.json().catch(() => null);
+  if (response.ok && said === null) throw new Refused(0, "cut_off", "its answer broke off: what was asked for may have been done");
   if (response.ok) return said;
   const { code = "failed", message = `it answers ${response.status}` } = said?.error ?? {};
   throw new Refused(response.status, code, message, Number(response.headers.get("Retry-After") ?? 0));

@@ -23,6 +23,7 @@ export class Live {
   }
 
   again() {
+    this.state = "begins";
     this.failures = 0;
     this.abort?.abort();
     clearTimeout(this.timer);

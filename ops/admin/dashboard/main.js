@@ -8,7 +8,7 @@ import { age, plain } from "./format.js";
 import { Live } from "./live.js";
 import { badge, foreign, notice } from "./parts.js";
 import { Poll } from "./poll.js";
-import { Rates } from "./rates.js";
+import { PATH as MESSAGES, Rates } from "./rates.js";
 import actors from "./screens/actors.js";
 import config from "./screens/config.js";
 import datacenters from "./screens/datacenters.js";
@@ -23,7 +23,7 @@ import shards from "./screens/shards.js";
 const SCREENS = [overview, members, shards, actors, messages, datacenters, peers, letters, events, config];
 const THEMES = ["system", "light", "dark"];
 // What is asked for whatever is shown: who there is, and how much they do.
-const ALWAYS = [["node", 4000], ["cluster/node", 2000], ["cluster/messages", 2000]];
+const ALWAYS = [["node", 4000], ["cluster/node", 2000], [MESSAGES, 2000]];
 
 const main = document.getElementById("main");
 let theme = "system";
@@ -49,7 +49,7 @@ const app = {
   again: () => { wish(); later(); },
 };
 
-app.poll.listen("cluster/messages", (data) => app.rates.take(data));
+app.poll.listen(MESSAGES, (data) => app.rates.take(data));
 app.poll.listen("cluster/node", ({ answers }) => answers.forEach(({ node, answer }) => app.names.set(node, answer.name)));
 for (const one of SCREENS) one.begin?.(app);
 

@@ -4,6 +4,10 @@
 const KEPT = 150;
 // Quantiles look back over so many answers: one message in 64 is timed, so two seconds say little.
 const LOOK_BACK = 30;
+// As many types of messages as a node lists at most.
+const MOST_LISTED = 1000;
+// What is asked for.
+export const PATH = `cluster/messages?limit=${MOST_LISTED}`;
 
 export class Rates {
   constructor() {
@@ -12,7 +16,7 @@ export class Rates {
     this.bounds = [];
   }
 
-  // Takes an answer to `cluster/messages`.
+  // Takes an answer to it.
   take({ answers }) {
     const now = Date.now();
     const here = new Set(answers.map(({ node }) => node));
@@ -30,7 +34,9 @@ export class Rates {
     }
   }
 
-  takeOne(id, { uptime_seconds: uptime, bounds_seconds: bounds, messages }) {
+  takeOne(id, { uptime_seconds: uptime, bounds_seconds: bounds, messages, silent }) {
+    // The counts of an arbiter that does not answer are missing from the sums: they would seem to go back and to jump.
+    if (silent.length > 0 && this.nodes.has(id)) return;
     this.bounds = bounds;
     const counts = new Map(messages.map((one) => [`${one.kind}\n${one.message}`, one]));
     let node = this.nodes.get(id);
@@ -57,7 +63,9 @@ export class Rates {
   add(rows, key, one, { last, before, first }) {
     const row = rows.get(key) ?? fresh(key, one);
     rows.set(key, row);
-    const earlier = before?.counts.get(key)?.started ?? 0;
+    // One that was not among those listed before may have a long past.
+    const unlisted = before && before.counts.size >= MOST_LISTED ? one.started : 0;
+    const earlier = before?.counts.get(key)?.started ?? unlisted;
     const passed = before ? last.uptime - before.uptime : 0;
     if (passed > 0) row.rate = (row.rate ?? 0) + Math.max(0, one.started - earlier) / passed;
     row.started += one.started;

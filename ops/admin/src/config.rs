@@ -75,10 +75,27 @@ fn text_of(value: Value) -> String {
 fn masked(path: &str, text: String) -> String {
     let mut names = path.rsplit('.').filter(|name| name.parse::<usize>().is_err());
     let name = names.next().unwrap_or(path);
-    if is_secret(name) && !name.ends_with("_file") && !text.is_empty() {
+    let hidden = (is_secret(name) && !name.ends_with("_file")) || names.any(is_secret);
+    if hidden && !text.is_empty() {
         return MASK.to_owned();
     }
-    text.split(',').map(without_secrets).collect::<Vec<_>>().join(",")
+    parts(&text).iter().map(|part| without_secrets(part)).collect::<Vec<_>>().join(",")
+}
+
+/// What stands between the commas of a list. A password may have a comma, too: what has an `@` and begins no URL belongs to the URL
+/// before it.
+fn parts(text: &str) -> Vec<String> {
+    let mut parts: Vec<String> = Vec::new();
+    for part in text.split(',') {
+        match parts.last_mut() {
+            Some(last) if last.contains("://") && part.contains('@') && !part.contains("://") => {
+                last.push(',');
+                last.push_str(part);
+            }
+            _ => parts.push(part.to_owned()),
+        }
+    }
+    parts
 }
 
 fn is_secret(name: &str) -> bool {
@@ -90,7 +107,8 @@ fn is_secret(name: &str) -> bool {
 fn without_secrets(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    let (user, rest) = match authority.rsplit_once('@') {
+    // Too much hidden does no harm: a password may have in it what ends an authority.
+    let (user, rest) = match authority.rsplit_once('@').or_else(|| rest.rsplit_once('@')) {
         Some((user, _)) => (MASK, &rest[user.len()..]),
         None => ("", rest),
     };
@@ -146,11 +164,15 @@ mod tests {
             "peers": [{ "passphrase": "hunter2", "name": "a" }, { "private_key": "hunter2" }],
             "several": "x://a:hunter2@b,x://c:hunter2@d?e=f&access_token=hunter2",
             "tokens": ["hunter2"],
+            "secrets": { "db": "hunter2" },
+            "comma": "x://a:hun,hunter2@b,y,x://c",
+            "slash": "x://a:hu/hunter2@b",
             "etcd": { "endpoint": "http://u:hunter2@[::1]:1?a=b@c" },
         }));
         assert!(!format!("{values:?}").contains("hunter2"), "{values:?}");
         let expected = [
             pair("api_token", "***"),
+            pair("comma", "x://***@b,y,x://c"),
             pair("etcd.endpoint", "http://***@[::1]:1?a=b@c"),
             pair("jwt", "***"),
             pair("nats.password", "***"),
@@ -159,7 +181,9 @@ mod tests {
             pair("peers.0.name", "a"),
             pair("peers.0.passphrase", "***"),
             pair("peers.1.private_key", "***"),
+            pair("secrets.db", "***"),
             pair("several", "x://***@b,x://***@d?e=f&access_token=***"),
+            pair("slash", "x://***@b"),
             pair("tokens", "***"),
         ];
         assert_eq!(values, expected);

@@ -8,15 +8,16 @@ use std::pin::pin;
 use std::time::Duration;
 
 use actix_web::http::header;
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
 use archipelago_protocol::identity::NodeInfo;
 use archipelago_protocol::membership::MemberEvent;
-use archipelago_runtime::{DeadLetter, Event, Notice, Subscription};
+use archipelago_runtime::{DeadLetter, Event, Node, Notice, Subscription};
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use futures_util::stream;
 use serde_json::{Value, json};
 
+use crate::gate::Proven;
 use crate::host::sleep;
 use crate::refusal::Refusal;
 use crate::routes::Admin;
@@ -24,15 +25,18 @@ use crate::state::StreamPlace;
 use crate::wire::Answer;
 
 struct Reader {
+    node: Node,
     subscription: Subscription,
     count: u64,
     /// Given back when the reader has gone.
     _place: StreamPlace,
 }
 
-pub(crate) async fn events(admin: web::Data<Admin>) -> Answer {
-    let place = admin.state.clone().follow().ok_or_else(Refusal::too_many_streams)?;
-    let reader = Reader { subscription: admin.node.events().subscribe(), count: 0, _place: place };
+pub(crate) async fn events(admin: web::Data<Admin>, request: HttpRequest) -> Answer {
+    let proven = request.extensions().get::<Proven>().is_some_and(|Proven(proven)| *proven);
+    let place = admin.state.clone().follow(proven).ok_or_else(Refusal::too_many_streams)?;
+    let node = admin.node.clone();
+    let reader = Reader { subscription: node.events().subscribe(), node, count: 0, _place: place };
     // The first line tells the reader that it is heard from now on.
     let begin = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b": events follow\n\n"))]);
     let follow = stream::unfold(reader, |mut reader| async move {
@@ -46,11 +50,13 @@ pub(crate) async fn events(admin: web::Data<Admin>) -> Answer {
 }
 
 impl Reader {
-    /// What comes next; nothing when the node is gone.
+    /// What comes next; nothing when the node has stopped.
     async fn next(&mut self) -> Option<Bytes> {
-        let notice = match select(pin!(self.subscription.next()), pin!(sleep(SIGN_OF_LIFE))).await {
-            Either::Left((notice, _)) => notice?,
-            Either::Right(_) => return Some(Bytes::from_static(b": still here\n\n")),
+        let (told, quiet) = (pin!(self.subscription.next()), pin!(sleep(SIGN_OF_LIFE)));
+        let notice = match select(select(told, quiet), pin!(self.node.stopped())).await {
+            Either::Left((Either::Left((notice, _)), _)) => notice?,
+            Either::Left((Either::Right(_), _)) => return Some(Bytes::from_static(b": still here\n\n")),
+            Either::Right(_) => return None,
         };
         self.count += 1;
         let data = match &notice {

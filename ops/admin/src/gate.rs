@@ -61,9 +61,12 @@ fn may_pass(
 /// Whether the metrics may be shown.
 #[cfg(feature = "prometheus")]
 pub(crate) fn may_scrape(node: &Node, state: &AdminState, request: &HttpRequest) -> Result<(), Refusal> {
-    state.admit_scrape(node).map_err(Refusal::too_many)?;
-    let may = !state.guards_reads() || shows_token(state, request);
-    if may { Ok(()) } else { Err(without_token(node, state, request, false)) }
+    // Whoever may not look takes nothing away from those who may.
+    if state.guards_reads() && !shows_token(state, request) {
+        state.admit(node, Asker::Anybody, 1).map_err(Refusal::too_many)?;
+        return Err(without_token(node, state, request, false));
+    }
+    state.admit_scrape(node).map_err(Refusal::too_many)
 }
 
 fn shows_token(state: &AdminState, request: &HttpRequest) -> bool {

@@ -81,9 +81,10 @@ impl AdminState {
         self.settings.guard_reads
     }
 
-    /// A place for one more who follows the events, if there is one.
-    pub(crate) fn follow(self: Arc<Self>) -> Option<StreamPlace> {
-        let most = self.settings.event_streams.get();
+    /// A place for one more who follows the events, if there is one. A quarter is kept for those who have shown the token.
+    pub(crate) fn follow(self: Arc<Self>, proven: bool) -> Option<StreamPlace> {
+        let all = self.settings.event_streams.get();
+        let most = if proven { all } else { all - all / 4 };
         let more = |count: u32| (count < most).then_some(count + 1);
         let before = self.streams.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok()?;
         gauge!("archipelago_admin_event_streams").set(f64::from(before + 1));

@@ -1,5 +1,6 @@
 //! Actors that are placed in another datacenter: by id, by label, past dead endpoints, and for good.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -329,6 +330,31 @@ fn a_datacenter_that_does_not_know_the_kind_takes_no_home() {
         assert!(in_north(&world, at));
         let placed = spawn(&world, 1, "north", "lost").await.expect("it lives here");
         assert_eq!(placed.datacenter.as_str(), "north");
+    });
+}
+
+/// A node that does not know the kind refuses it; that says nothing about its datacenter, where the actor lives by an ordinary message.
+#[test]
+fn an_actor_that_lives_here_is_placed_nowhere_else_by_a_node_that_does_not_know_its_kind() {
+    let plane = SimControlPlane::new(Millis(6_000));
+    let built: &'static Cell<usize> = Box::leak(Box::default());
+    let build = move |_: &str, node: NodeBuilder| {
+        if built.replace(built.get() + 1) == 0 {
+            return node;
+        }
+        node.actor_with(|_, node| Settler(node.id().as_u64()))
+    };
+    three_of(13, &plane, Millis(6_000), build).run(async |world| {
+        all_active(&world).await;
+        for key in (0..8).map(|number| format!("g{number}")) {
+            let at = ask(&world, 1, &key).await.expect("it may live anywhere");
+            assert!(in_north(&world, at));
+            let placed = spawn(&world, 0, "tier=silver", &key).await;
+            let elsewhere = placed.as_ref().is_ok_and(|placed| placed.datacenter.as_str() != "north");
+            assert!(!elsewhere, "it lives in the north: {placed:?}");
+            let again = ask(&world, 2, &key).await.expect("it is found");
+            assert_eq!(again, at, "there is one of it");
+        }
     });
 }
 

@@ -145,14 +145,14 @@ impl RecvStream for Receiver {
     ) -> Poll<Result<usize, TransportError>> {
         let (link, reader) = (&self.link, &mut self.reader);
         let before = into.len();
-        let read = ready!(link.poll_open(cx, &self.sleeper, |cx| {
+        let read = link.poll_open(cx, &self.sleeper, |cx| {
             reader.poll_read(cx, into).map(|read| read.map_err(|error| read_error(&error, link)))
-        }));
+        });
         if let Some(kind) = reader.strange() {
             into.truncate(before);
             return Poll::Ready(Err(lost(format!("a stream of the unknown kind {kind}"))));
         }
-        Poll::Ready(read)
+        read
     }
 }
 

@@ -48,7 +48,9 @@ impl Luggage {
     /// Keeps the state of an actor until then, if there is room for it; whether there is.
     pub(super) fn keep(&self, shard: u64, state: CarriedState, until: Millis) -> bool {
         let coming = state.weight();
-        self.make_room_for(coming, shard);
+        if self.rest_of(shard, &state.key).saturating_add(coming) <= self.most {
+            self.make_room_for(coming, shard);
+        }
         if self.weight.get().saturating_add(coming) > self.most {
             self.no_room.increment(1);
             return false;
@@ -63,6 +65,13 @@ impl Luggage {
         drop(shards);
         self.gone(before.iter());
         true
+    }
+
+    /// What the states of a shard weigh without that of one actor: others make no room for what does not fit all the same.
+    fn rest_of(&self, shard: u64, but: &str) -> u64 {
+        let shards = self.shards.borrow();
+        let states = shards.get(&shard).into_iter().flat_map(|waiting| &waiting.states);
+        states.filter(|(key, _)| key.as_str() != but).map(|(_, state)| state.weight()).sum()
     }
 
     /// Forgets the states of other shards that have waited longest, until there is room.
@@ -213,5 +222,17 @@ mod tests {
         assert_eq!(luggage.weight_of(1), Some(3 * state("a").weight()), "what was there before stays");
         luggage.forget(1);
         assert_eq!(luggage.weight.get(), 0);
+    }
+
+    #[test]
+    fn what_does_not_fit_all_the_same_throws_nothing_out() {
+        let luggage = small();
+        for (shard, key) in [(1, "a"), (2, "b"), (2, "c")] {
+            assert!(luggage.keep(shard, state(key), Millis::MAX));
+        }
+        let mut large = state("d");
+        large.state = Some(StateBytes { version: 1, bytes: vec![7; 200].into() });
+        assert!(!luggage.keep(2, large, Millis::MAX), "the shard has too much already");
+        assert!(luggage.has(1, "a"), "nothing would have been won by that");
     }
 }

@@ -23,7 +23,8 @@ impl Node {
     /// [`CallError::NotServing`] if nobody speaks for the datacenter now, or why that node could not be asked.
     pub async fn drain_datacenter(&self) -> Result<(), CallError> {
         let node = self.shared();
-        let found = node.directory().lookup(&duty()).await;
+        let found = within(node.env(), limit(node), node.directory().lookup(&duty())).await;
+        let found = found.ok_or_else(|| not_serving("the directory does not answer"))?;
         let record = found.map_err(|error| not_serving(&error.to_string()))?;
         let owner = record.ok_or_else(|| not_serving("nobody speaks for the datacenter"))?.placement.node;
         let limit = limit(node);

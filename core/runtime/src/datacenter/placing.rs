@@ -242,7 +242,7 @@ async fn stay_where_it_lives(
     map: &DataCenterMap,
     chosen: &mut Vec<&MapEntry>,
 ) -> Result<(), PlaceError> {
-    // Whether this datacenter takes it or not, no other is tried after it.
+    // Where this datacenter comes first and does not take it, that is looked at before another is tried.
     let Some(own) = map.own.as_ref().filter(|own| chosen.first().is_none_or(|entry| entry.id() != *own))
     else {
         return Ok(());
@@ -295,7 +295,11 @@ async fn place_at_home(
     match take_in(node, actor.kind().as_str(), actor.key().as_str(), own, wake).await? {
         Answer::Elsewhere(datacenter) => Err(PlaceError::HomedElsewhere { datacenter }.into()),
         Answer::Placed(spawned) => Ok(spawned),
-        Answer::NotTaken(error) => Err(Unplaced { error: error.into(), others_may: true }),
+        Answer::NotTaken(error) => {
+            // It may live here without a home record, by an ordinary message.
+            let others_may = matches!(residence_here(node, actor).await, Ok(Residence::NotHere));
+            Err(Unplaced { error: error.into(), others_may })
+        }
         _ => Err(PlaceError::Call(CallError::Stopped).into()),
     }
 }

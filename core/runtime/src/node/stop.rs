@@ -11,7 +11,7 @@ use crate::datacenter;
 use crate::env::{ArbiterMain, ArbiterRole, within};
 use crate::events::Event;
 use crate::placement::hand_everything_over;
-use crate::session;
+use crate::session::{self, SessionState};
 
 impl Node {
     /// Hands its shards over to other nodes, takes no new work, finishes what is under way within the budget, deactivates every actor with its hook
@@ -88,9 +88,11 @@ impl Node {
     }
 }
 
-/// Somebody stopped the actix system under the node.
+/// Somebody stopped the actix system under the node. Arbiters whose session is lost end by themselves: that is another matter.
 fn has_lost_its_arbiters(node: &NodeShared) -> bool {
-    let lost = node.data_arbiters().any(|index| node.arbiter(index).ingress().is_closed());
+    let is_fenced = node.session().read(|state| matches!(state, SessionState::Lost(_)));
+    let ended = |index| node.arbiter(index).ingress().is_closed();
+    let lost = !is_fenced && node.data_arbiters().any(ended);
     if lost {
         tracing::error!(node = %node.id(), "the actix system was stopped before the node: nothing can be handed over");
     }

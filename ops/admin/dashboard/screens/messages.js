@@ -5,10 +5,9 @@ import { histogram, sparkline } from "../charts.js";
 import { h } from "../dom.js";
 import { count, rate, seconds } from "../format.js";
 import { empty, facts, field, foreign, freshness, missing, notice, panel, select, table } from "../parts.js";
-import { sum } from "../rates.js";
+import { PATH, sum } from "../rates.js";
 
 const state = { node: "", row: null, filter: "" };
-const PATH = "cluster/messages";
 const MOST = 200;
 
 export default {

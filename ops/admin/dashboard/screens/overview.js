@@ -4,7 +4,7 @@ import { sparkline } from "../charts.js";
 import { h } from "../dom.js";
 import { clock, count, plural, rate, seconds } from "../format.js";
 import { badge, empty, foreign, freshness, membersSeen, missing, notice, panel, table, tile, tint, worries, STANDINGS } from "../parts.js";
-import { sum } from "../rates.js";
+import { PATH as MESSAGES, sum } from "../rates.js";
 import { details } from "./events.js";
 
 export default {
@@ -33,7 +33,7 @@ function tiles(app) {
   const { history } = app.rates;
   const rates = history.map((one) => one.rate);
   const slow = history.map((one) => one.p99);
-  const measured = app.topic("cluster/messages").data !== null;
+  const measured = app.topic(MESSAGES).data !== null;
   const members = membersSeen(app);
   const load = (field) => members.reduce((total, member) => total + (member.load?.[field] ?? 0), 0);
   const letters = app.answers("cluster/dead-letters").flatMap(([, answer]) => answer.letters);

@@ -89,8 +89,9 @@ function owners(app, page) {
 
 function grid(app, page) {
   const items = new Map(page.items.map((item) => [item.shard, item]));
-  const last = page.next ?? page.shards;
-  const numbers = Array.from({ length: Math.max(0, Math.min(PAGE, last - state.from)) }, (_, at) => state.from + at);
+  // A page has as many shards with an owner as there are numbers on a screen, so it knows all of those that have one.
+  const last = Math.min(page.shards, state.from + PAGE);
+  const numbers = Array.from({ length: Math.max(0, last - state.from) }, (_, at) => state.from + at);
   const moving = new Set(app.answers("cluster/moves").flatMap(([, answer]) => answer.moves).filter((move) => move.kind === state.kind).map((move) => move.shard));
   const cell = (shard) => {
     const item = items.get(shard);
@@ -102,9 +103,9 @@ function grid(app, page) {
   const turn = (from) => () => choose(app, state.kind, from);
   return panel("Map", { aside: h("span", { class: "quiet" }, "arrow keys move, a click chooses") },
     h("div", { class: "grid", key: "grid", role: "group", "aria-label": "Shards", onkeydown: (event) => walk(event) }, numbers.map(cell)),
-    (state.from > 0 || page.next !== null) && h("div", { class: "buttons" },
+    (state.from > 0 || last < page.shards) && h("div", { class: "buttons" },
       h("button", { disabled: state.from === 0, onclick: turn(Math.max(0, state.from - PAGE)) }, "Before"),
-      h("button", { disabled: page.next === null, onclick: turn(page.next ?? 0) }, "Next")));
+      h("button", { disabled: last === page.shards, onclick: turn(last) }, "Next")));
 }
 
 // The arrow keys go from cell to cell.

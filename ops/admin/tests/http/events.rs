@@ -10,7 +10,7 @@ use actix_web::{App, test};
 use archipelago::prelude::*;
 use archipelago_admin::admin;
 
-use crate::support::{code, get, node, node_with};
+use crate::support::{TOKEN, code, get, node, node_with};
 
 /// The body of one who follows the events.
 struct Follower(Pin<Box<BoxBody>>);
@@ -77,4 +77,32 @@ async fn so_many_follow_and_no_more() {
     drop(first);
     let _third = Follower::of(&node).await;
     node.stop().await.unwrap();
+}
+
+/// Nobody can take all of them away from those who look after the node.
+#[actix::test]
+async fn a_quarter_of_the_places_is_for_those_who_show_the_token() {
+    let node = node_with(&[("admin.event_streams", "4")]).await;
+    let mut followers = Vec::new();
+    for _ in 0..3 {
+        followers.push(Follower::of(&node).await);
+    }
+    assert_eq!(code(&get(&node, "/v1/events").await), (429, "too_many_streams"));
+    let app = test::init_service(App::new().service(admin(&node))).await;
+    let shown = ("Authorization", format!("Bearer {TOKEN}"));
+    let request = test::TestRequest::get().uri("/v1/events").insert_header(shown);
+    assert_eq!(test::call_service(&app, request.to_request()).await.status(), StatusCode::OK);
+    node.stop().await.unwrap();
+}
+
+#[actix::test]
+async fn the_events_end_with_the_node() {
+    let node = node().await;
+    let mut follower = Follower::of(&node).await;
+    node.stop().await.unwrap();
+    let mut last = String::new();
+    while let Some(part) = poll_fn(|cx| follower.0.as_mut().poll_next(cx)).await {
+        last = String::from_utf8(part.unwrap().to_vec()).unwrap();
+    }
+    assert!(last.contains("event: "), "what happened until then is told: {last}");
 }

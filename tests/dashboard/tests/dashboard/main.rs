@@ -7,6 +7,7 @@
 )]
 
 mod changes;
+mod example;
 mod files;
 mod hands;
 mod hostile;
