@@ -3,6 +3,7 @@
     clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::disallowed_types,
+    clippy::print_stdout,
     reason = "tests of a page in a browser"
 )]
 
