@@ -34,7 +34,7 @@ impl Connection {
 
     /// The status and the body of the answer to a GET.
     pub(crate) fn get(&mut self, path: &str) -> std::io::Result<(u16, Vec<u8>)> {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         self.stream.get_mut().write_all(request.as_bytes())?;
         let mut line = String::new();
         self.stream.read_line(&mut line)?;
