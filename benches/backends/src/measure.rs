@@ -162,13 +162,20 @@ async fn watch_delay(contestant: &Arc<dyn Contestant>, crowd: usize, first: u32)
     });
     let workers: Vec<_> = workers.collect();
     let mut delays = Vec::new();
-    while delays.len() < sent.lock().unwrap().len() || start.elapsed() < LENGTH {
+    // Signs of life may come for ever, also if a claim never does.
+    while (delays.len() < sent.lock().unwrap().len() || start.elapsed() < LENGTH)
+        && start.elapsed() < PATIENCE
+    {
         let Ok(key) = tokio::time::timeout(LENGTH, watch.next()).await else { break };
         let key = key.expect("the watch goes on");
         let at = key.checked_sub(first).and_then(|n| sent.lock().unwrap().get(n as usize).copied());
         delays.extend(at.map(|at| at.elapsed()));
     }
     join_all(workers).await;
+    let sent = sent.lock().unwrap().len();
+    if delays.len() < sent {
+        println!("a watch has shown {} of {sent} claims within {PATIENCE:?}", delays.len());
+    }
     delays.sort();
     delays[delays.len() / 2]
 }
@@ -186,6 +193,8 @@ fn next_keys() -> u32 {
 
 const ROUNDS: usize = 7;
 const LENGTH: Duration = Duration::from_millis(400);
+/// How long a watch is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
 const LOOKED_UP: u32 = 64;
 const KEYS_PER_SAMPLE: u32 = 4_000_000;
 const KEYS_PER_RACE: u32 = 64_000_000;
