@@ -23,11 +23,11 @@ impl Node {
     /// [`CallError::NotServing`] if nobody speaks for the datacenter now, or why that node could not be asked.
     pub async fn drain_datacenter(&self) -> Result<(), CallError> {
         let node = self.shared();
-        let found = within(node.env(), limit(node), node.directory().lookup(&duty())).await;
+        let limit = limit(node);
+        let found = within(node.env(), limit, node.directory().lookup(&duty())).await;
         let found = found.ok_or_else(|| not_serving("the directory does not answer"))?;
         let record = found.map_err(|error| not_serving(&error.to_string()))?;
         let owner = record.ok_or_else(|| not_serving("nobody speaks for the datacenter"))?.placement.node;
-        let limit = limit(node);
         let drained = if owner == node.id() {
             ask_own(node, Wanted::Draining).await
         } else {

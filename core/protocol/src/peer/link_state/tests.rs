@@ -86,16 +86,16 @@ fn an_unreachable_peer_is_dialled_at_growing_distances() {
     assert!(waits_until(&link, now + 500), "a connection that holds starts the waits anew");
 }
 
-#[test]
-fn a_peer_that_shakes_hands_and_breaks_is_dialled_at_growing_distances() {
+/// Connections that hold for so long, one after the other, are followed by these waits.
+fn waits_after_connections_of(held: u64, waits: &[u64]) {
     let mut link = low();
     let mut now = 0;
     up(&mut link, now);
     assert!(dials(&at(&mut link, now, LinkEvent::Lost { connection: A })), "once it is tried at once");
-    for wait in [500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000] {
+    for wait in waits {
         let attempt = link.newest_attempt();
         at(&mut link, now, LinkEvent::Dialled { attempt, connection: A, peer_attempt: AttemptId(0) });
-        now += 999;
+        now += held;
         at(&mut link, now, LinkEvent::Lost { connection: A });
         assert!(waits_until(&link, now + wait), "{:?}", link.state());
         now += wait;
@@ -104,20 +104,13 @@ fn a_peer_that_shakes_hands_and_breaks_is_dialled_at_growing_distances() {
 }
 
 #[test]
+fn a_peer_that_shakes_hands_and_breaks_is_dialled_at_growing_distances() {
+    waits_after_connections_of(999, &[500, 1_000, 2_000, 4_000, 8_000, 15_000, 15_000]);
+}
+
+#[test]
 fn a_peer_that_is_lost_after_a_while_is_dialled_as_soon_as_ever() {
-    let mut link = low();
-    let mut now = 0;
-    up(&mut link, now);
-    assert!(dials(&at(&mut link, now, LinkEvent::Lost { connection: A })), "once it is tried at once");
-    for _ in 0..5 {
-        let attempt = link.newest_attempt();
-        at(&mut link, now, LinkEvent::Dialled { attempt, connection: A, peer_attempt: AttemptId(0) });
-        now += 1_000;
-        at(&mut link, now, LinkEvent::Lost { connection: A });
-        assert!(waits_until(&link, now + 500), "{:?}", link.state());
-        now += 500;
-        assert!(dials(&at(&mut link, now, LinkEvent::WokeUp)));
-    }
+    waits_after_connections_of(1_000, &[500; 5]);
 }
 
 #[test]
